@@ -1,0 +1,33 @@
+# Warnings, sanitizers, ccache and mold: everything that is about how code is compiled.
+
+add_library(zed_flags INTERFACE)
+target_include_directories(zed_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(zed_flags INTERFACE ZED_VERSION="${PROJECT_VERSION}")
+target_compile_options(zed_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+  -Woverloaded-virtual -Wimplicit-fallthrough -Wswitch)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 warns falsely about moved-from std::variant and std::string in optimised builds.
+  target_compile_options(zed_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+
+if(ZED_SANITIZE)
+  string(REPLACE "," ";" zed_sanitizers "${ZED_SANITIZE}")
+  foreach(name IN LISTS zed_sanitizers)
+    add_compile_options(-fsanitize=${name})
+    add_link_options(-fsanitize=${name})
+  endforeach()
+  add_compile_options(-fno-omit-frame-pointer -fno-sanitize-recover=all)
+endif()
+
+find_program(ZED_CCACHE ccache)
+if(ZED_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZED_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${ZED_CCACHE})
+endif()
+
+find_program(ZED_MOLD mold)
+if(ZED_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
