@@ -72,12 +72,14 @@ TEST(Json, RefusesWhatItShould) {
 
 RC_GTEST_PROP(Text, PercentEncodingRoundTrips, (const std::string& text)) {
   std::string encoded = percent_encode(text);
-  for (char c : encoded) RC_ASSERT(c >= 0x20 && c < 0x7F);
+  for (char c : encoded)
+    RC_ASSERT(c >= 0x20 && c < 0x7F);
   RC_ASSERT(percent_decode(encoded).value() == text);
 }
 
 TEST(Text, PercentDecodeRefusesTornEscapes) {
-  for (const char* text : {"%", "a%4", "%zz"}) EXPECT_FALSE(percent_decode(text)) << text;
+  for (const char* text : {"%", "a%4", "%zz"})
+    EXPECT_FALSE(percent_decode(text)) << text;
 }
 
 TEST(Text, NearestWordForgivesSlipsOnly) {

@@ -28,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/enum.hpp"
 #include "base/id.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
@@ -36,10 +37,9 @@
 namespace zed {
 
 template <class T>
-concept Described = requires(T& t) { T::fields(t, [](std::string_view, auto&) {}); };
-
-template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires(E e) { enum_names(e); };
+concept Described = requires(T& t) {
+  T::fields(t, [](std::string_view, auto&) {});
+};
 
 /// A type that is text outside: has `std::string str() const` and a static `parse` that gives an
 /// optional or a Result of itself.
@@ -49,18 +49,6 @@ concept Textual = requires(const T& t) {
   T::parse(std::string_view{});
 };
 
-template <NamedEnum E>
-constexpr std::string_view to_string(E e) {
-  return enum_names(e)[static_cast<std::size_t>(e)];
-}
-template <NamedEnum E>
-constexpr std::optional<E> enum_of(std::string_view name) {
-  constexpr auto names = enum_names(E{});
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return static_cast<E>(i);
-  return std::nullopt;
-}
-
 /// What every decoder says of a wrong member.
 inline tl::unexpected<Error> wrong_kind(std::string_view wanted, const Value& got) {
   return fail(ErrorCode::invalid,
@@ -68,26 +56,21 @@ inline tl::unexpected<Error> wrong_kind(std::string_view wanted, const Value& go
 }
 
 // One specialisation of Codec a shape of type; to_value and from_value below are the entry points.
-template <class T>
-struct Codec;
+template <class T> struct Codec;
 
-template <class T>
-Value to_value(const T& object) {
+template <class T> Value to_value(const T& object) {
   return Codec<T>::encode(object);
 }
-template <class T>
-Result<T> from_value(const Value& value) {
+template <class T> Result<T> from_value(const Value& value) {
   return Codec<T>::decode(value);
 }
 
-template <>
-struct Codec<Value> {
+template <> struct Codec<Value> {
   static Value encode(const Value& v) { return v; }
   static Result<Value> decode(const Value& v) { return v; }
 };
 
-template <>
-struct Codec<bool> {
+template <> struct Codec<bool> {
   static Value encode(bool b) { return b; }
   static Result<bool> decode(const Value& v) {
     if (auto* b = v.as_bool()) return *b;
@@ -96,8 +79,7 @@ struct Codec<bool> {
 };
 
 template <std::integral T>
-  requires(!std::same_as<T, bool>)
-struct Codec<T> {
+requires(!std::same_as<T, bool>) struct Codec<T> {
   // Unsigned 64-bit numbers are guids and counters; those beyond the signed range travel as text,
   // which no JSON reader rounds.
   static Value encode(T n) {
@@ -120,8 +102,7 @@ struct Codec<T> {
   }
 };
 
-template <>
-struct Codec<double> {
+template <> struct Codec<double> {
   static Value encode(double d) { return d; }
   static Result<double> decode(const Value& v) {
     if (auto* d = v.as_double()) return *d;
@@ -130,8 +111,7 @@ struct Codec<double> {
   }
 };
 
-template <>
-struct Codec<std::string> {
+template <> struct Codec<std::string> {
   static Value encode(const std::string& s) { return s; }
   static Result<std::string> decode(const Value& v) {
     if (auto* text = v.as_text()) return *text;
@@ -139,8 +119,7 @@ struct Codec<std::string> {
   }
 };
 
-template <class Tag>
-struct Codec<Quantity<Tag>> {
+template <class Tag> struct Codec<Quantity<Tag>> {
   static Value encode(Quantity<Tag> q) { return q.value; }
   static Result<Quantity<Tag>> decode(const Value& v) {
     ZED_TRY(auto n, from_value<std::int64_t>(v));
@@ -148,8 +127,7 @@ struct Codec<Quantity<Tag>> {
   }
 };
 
-template <>
-struct Codec<WallTime> {
+template <> struct Codec<WallTime> {
   static Value encode(WallTime t) { return t.ms; }
   static Result<WallTime> decode(const Value& v) {
     ZED_TRY(auto n, from_value<std::int64_t>(v));
@@ -157,8 +135,7 @@ struct Codec<WallTime> {
   }
 };
 
-template <Textual T>
-struct Codec<T> {
+template <Textual T> struct Codec<T> {
   static Value encode(const T& t) { return std::string(t.str()); }
   static Result<T> decode(const Value& v) {
     auto* text = v.as_text();
@@ -172,8 +149,7 @@ struct Codec<T> {
   }
 };
 
-template <class Tag>
-struct Codec<Name<Tag>> {
+template <class Tag> struct Codec<Name<Tag>> {
   static Value encode(const Name<Tag>& n) { return n.str(); }
   static Result<Name<Tag>> decode(const Value& v) {
     if (auto* text = v.as_text()) return Name<Tag>(*text);
@@ -181,8 +157,7 @@ struct Codec<Name<Tag>> {
   }
 };
 
-template <NamedEnum E>
-struct Codec<E> {
+template <NamedEnum E> struct Codec<E> {
   static Value encode(E e) { return Symbol{std::string(to_string(e))}; }
   static Result<E> decode(const Value& v) {
     auto* text = v.as_text();
@@ -192,8 +167,7 @@ struct Codec<E> {
   }
 };
 
-template <class T>
-struct Codec<std::optional<T>> {
+template <class T> struct Codec<std::optional<T>> {
   static Value encode(const std::optional<T>& o) { return o ? to_value(*o) : Value(); }
   static Result<std::optional<T>> decode(const Value& v) {
     if (v.is_null()) return std::optional<T>{};
@@ -202,12 +176,12 @@ struct Codec<std::optional<T>> {
   }
 };
 
-template <class T>
-struct Codec<std::vector<T>> {
+template <class T> struct Codec<std::vector<T>> {
   static Value encode(const std::vector<T>& items) {
     Value::List list;
     list.reserve(items.size());
-    for (const T& item : items) list.push_back(to_value(item));
+    for (const T& item : items)
+      list.push_back(to_value(item));
     return list;
   }
   static Result<std::vector<T>> decode(const Value& v) {
@@ -225,8 +199,7 @@ struct Codec<std::vector<T>> {
 };
 
 /// Maps with textual keys; std::string keys stand for themselves.
-template <class K, class T>
-struct Codec<std::map<K, T>> {
+template <class K, class T> struct Codec<std::map<K, T>> {
   static Value encode(const std::map<K, T>& entries) {
     Value::Map members;
     members.reserve(entries.size());
@@ -248,8 +221,7 @@ struct Codec<std::map<K, T>> {
   }
 };
 
-template <class T>
-struct Codec<std::set<T>> {
+template <class T> struct Codec<std::set<T>> {
   static Value encode(const std::set<T>& items) {
     return to_value(std::vector<T>(items.begin(), items.end()));
   }
@@ -259,13 +231,11 @@ struct Codec<std::set<T>> {
   }
 };
 
-template <Described T>
-struct Codec<T> {
+template <Described T> struct Codec<T> {
   static Value encode(const T& object) {
     Value v = Value::map();
-    T::fields(object, [&v](std::string_view name, const auto& field) {
-      v.set(name, to_value(field));
-    });
+    T::fields(object,
+              [&v](std::string_view name, const auto& field) { v.set(name, to_value(field)); });
     return v;
   }
   static Result<T> decode(const Value& v) {
@@ -286,8 +256,7 @@ struct Codec<T> {
   }
 };
 
-template <>
-struct Codec<Error> {
+template <> struct Codec<Error> {
   static Value encode(const Error& error) {
     Value v = Value::map();
     v.set("code", Symbol{std::string(to_string(error.code))});
@@ -311,8 +280,7 @@ struct Codec<Error> {
   }
 };
 
-template <class... Alternatives>
-struct Codec<std::variant<Alternatives...>> {
+template <class... Alternatives> struct Codec<std::variant<Alternatives...>> {
   using Variant = std::variant<Alternatives...>;
   static Value encode(const Variant& variant) {
     return std::visit(
@@ -333,7 +301,7 @@ struct Codec<std::variant<Alternatives...>> {
     return result;
   }
 
- private:
+private:
   template <class Alternative>
   static void try_one(const std::string& tag, const Value& v, Result<Variant>& result) {
     if (tag != Alternative::tag) return;

@@ -15,8 +15,7 @@ namespace zed {
 std::string hex_of(const std::array<std::uint8_t, 16>& bytes);
 std::optional<std::array<std::uint8_t, 16>> bytes_of_hex(std::string_view text);
 
-template <class Tag>
-struct Id128 {
+template <class Tag> struct Id128 {
   std::array<std::uint8_t, 16> bytes{};
 
   bool is_nil() const { return bytes == std::array<std::uint8_t, 16>{}; }
@@ -30,38 +29,37 @@ struct Id128 {
 };
 
 /// A word with a meaning: NodeName, JobName and so on never convert into one another.
-template <class Tag>
-class Name {
- public:
+template <class Tag> class Name {
+public:
   Name() = default;
   explicit Name(std::string text) : text_(std::move(text)) {}
   const std::string& str() const { return text_; }
   bool empty() const { return text_.empty(); }
   friend auto operator<=>(const Name&, const Name&) = default;
 
- private:
+private:
   std::string text_;
 };
 
-/// A source of identities. Real ones come from the operating system; the simulation's from its seed.
+/// A source of identities. Real ones come from the operating system; the simulation's from its
+/// seed.
 class IdSource {
- public:
+public:
   virtual ~IdSource() = default;
   virtual std::array<std::uint8_t, 16> next() = 0;
 };
 
 }  // namespace zed
 
-template <class Tag>
-struct std::hash<zed::Id128<Tag>> {
+template <class Tag> struct std::hash<zed::Id128<Tag>> {
   std::size_t operator()(const zed::Id128<Tag>& id) const noexcept {
     std::size_t h = 0;
-    for (std::size_t i = 0; i < sizeof h; ++i) h = (h << 8) | id.bytes[i];
+    for (std::size_t i = 0; i < sizeof h; ++i)
+      h = (h << 8) | id.bytes[i];
     return h;
   }
 };
-template <class Tag>
-struct std::hash<zed::Name<Tag>> {
+template <class Tag> struct std::hash<zed::Name<Tag>> {
   std::size_t operator()(const zed::Name<Tag>& name) const noexcept {
     return std::hash<std::string>{}(name.str());
   }

@@ -21,13 +21,15 @@ json::value to_boost(const Value& value) {
   if (auto* list = value.as_list()) {
     json::array items;
     items.reserve(list->size());
-    for (const Value& item : *list) items.push_back(to_boost(item));
+    for (const Value& item : *list)
+      items.push_back(to_boost(item));
     return items;
   }
   if (auto* members = value.as_map()) {
     json::object object;
     object.reserve(members->size());
-    for (const auto& member : *members) object.insert_or_assign(member.key, to_boost(member.value));
+    for (const auto& member : *members)
+      object.insert_or_assign(member.key, to_boost(member.value));
     return object;
   }
   return nullptr;
@@ -35,25 +37,26 @@ json::value to_boost(const Value& value) {
 
 Value from_boost(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::null: return {};
-    case json::kind::bool_: return value.get_bool();
-    case json::kind::int64: return value.get_int64();
-    case json::kind::uint64: return static_cast<double>(value.get_uint64());
-    case json::kind::double_: return value.get_double();
-    case json::kind::string: return std::string(value.get_string());
-    case json::kind::array: {
-      Value::List items;
-      items.reserve(value.get_array().size());
-      for (const json::value& item : value.get_array()) items.push_back(from_boost(item));
-      return items;
-    }
-    case json::kind::object: {
-      Value::Map members;
-      members.reserve(value.get_object().size());
-      for (const auto& member : value.get_object())
-        members.push_back({std::string(member.key()), from_boost(member.value())});
-      return members;
-    }
+  case json::kind::null: return {};
+  case json::kind::bool_: return value.get_bool();
+  case json::kind::int64: return value.get_int64();
+  case json::kind::uint64: return static_cast<double>(value.get_uint64());
+  case json::kind::double_: return value.get_double();
+  case json::kind::string: return std::string(value.get_string());
+  case json::kind::array: {
+    Value::List items;
+    items.reserve(value.get_array().size());
+    for (const json::value& item : value.get_array())
+      items.push_back(from_boost(item));
+    return items;
+  }
+  case json::kind::object: {
+    Value::Map members;
+    members.reserve(value.get_object().size());
+    for (const auto& member : value.get_object())
+      members.push_back({std::string(member.key()), from_boost(member.value())});
+    return members;
+  }
   }
   return {};
 }

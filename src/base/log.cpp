@@ -25,13 +25,14 @@ void configure_log(std::string program, LogLevel lowest) {
 void log(LogLevel level, std::string_view text) {
   if (level < lowest_level) return;
   auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::string line = to_iso8601(
-      WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(now).count()});
+  std::string line =
+      to_iso8601(WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(now).count()});
   line += ' ';
   line += level_names[static_cast<std::size_t>(level)];
   line += ' ' + program_name + ": ";
   // A line break in a message would forge the next line.
-  for (char c : text) line += (c == '\n' || c == '\r') ? ' ' : c;
+  for (char c : text)
+    line += (c == '\n' || c == '\r') ? ' ' : c;
   line += '\n';
   // One write keeps lines of several processes whole; a full pipe loses the line, not the program.
   [[maybe_unused]] auto written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -13,9 +13,17 @@ enum class LogLevel { debug, info, warning, error };
 void configure_log(std::string program, LogLevel lowest);
 
 void log(LogLevel level, std::string_view text);
-inline void log_debug(std::string_view text) { log(LogLevel::debug, text); }
-inline void log_info(std::string_view text) { log(LogLevel::info, text); }
-inline void log_warning(std::string_view text) { log(LogLevel::warning, text); }
-inline void log_error(std::string_view text) { log(LogLevel::error, text); }
+inline void log_debug(std::string_view text) {
+  log(LogLevel::debug, text);
+}
+inline void log_info(std::string_view text) {
+  log(LogLevel::info, text);
+}
+inline void log_warning(std::string_view text) {
+  log(LogLevel::warning, text);
+}
+inline void log_error(std::string_view text) {
+  log(LogLevel::error, text);
+}
 
 }  // namespace zed

@@ -47,29 +47,30 @@ ErrorCode error_code_of(std::string_view name) {
 
 bool is_retryable(ErrorCode code) {
   switch (code) {
-    case ErrorCode::busy:
-    case ErrorCode::no_space:
-    case ErrorCode::timeout:
-    case ErrorCode::unavailable:
-    case ErrorCode::io: return true;
-    case ErrorCode::invalid:
-    case ErrorCode::not_found:
-    case ErrorCode::exists:
-    case ErrorCode::refused:
-    case ErrorCode::stale:
-    case ErrorCode::conflict:
-    case ErrorCode::corrupt:
-    case ErrorCode::unsupported:
-    case ErrorCode::cancelled:
-    case ErrorCode::unplaceable:
-    case ErrorCode::internal: return false;
+  case ErrorCode::busy:
+  case ErrorCode::no_space:
+  case ErrorCode::timeout:
+  case ErrorCode::unavailable:
+  case ErrorCode::io: return true;
+  case ErrorCode::invalid:
+  case ErrorCode::not_found:
+  case ErrorCode::exists:
+  case ErrorCode::refused:
+  case ErrorCode::stale:
+  case ErrorCode::conflict:
+  case ErrorCode::corrupt:
+  case ErrorCode::unsupported:
+  case ErrorCode::cancelled:
+  case ErrorCode::unplaceable:
+  case ErrorCode::internal: return false;
   }
   return false;
 }
 
 std::string Error::describe() const {
   std::string text;
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) text += *frame + ": ";
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+    text += *frame + ": ";
   text += message;
   if (!hint.empty()) text += " (" + hint + ")";
   return text;

@@ -62,9 +62,8 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-template <class T>
-class [[nodiscard]] Result : public tl::expected<T, Error> {
- public:
+template <class T> class [[nodiscard]] Result : public tl::expected<T, Error> {
+public:
   using tl::expected<T, Error>::expected;
   Result(tl::expected<T, Error> other) : tl::expected<T, Error>(std::move(other)) {}
 };
@@ -79,27 +78,28 @@ inline tl::unexpected<Error> fail(Error error) {
   return tl::unexpected<Error>(std::move(error));
 }
 
-/// A broken invariant is a bug: says where and aborts, in release builds too. Input never trips one.
+/// A broken invariant is a bug: says where and aborts, in release builds too. Input never trips
+/// one.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
 }  // namespace zed
 
-#define ZED_ASSERT(condition) \
+#define ZED_ASSERT(condition)                                                                      \
   ((condition) ? void(0) : ::zed::assertion_failed(#condition, __FILE__, __LINE__))
 
 #define ZED_CONCAT_INNER(a, b) a##b
 #define ZED_CONCAT(a, b) ZED_CONCAT_INNER(a, b)
 
 /// ZED_TRY(auto name, expression): the value, or returns the error to the caller.
-#define ZED_TRY(declaration, expression)                               \
-  auto ZED_CONCAT(zed_try_, __LINE__) = (expression);                  \
-  if (!ZED_CONCAT(zed_try_, __LINE__))                                 \
-    return ::zed::fail(std::move(ZED_CONCAT(zed_try_, __LINE__)).error()); \
+#define ZED_TRY(declaration, expression)                                                           \
+  auto ZED_CONCAT(zed_try_, __LINE__) = (expression);                                              \
+  if (!ZED_CONCAT(zed_try_, __LINE__))                                                             \
+    return ::zed::fail(std::move(ZED_CONCAT(zed_try_, __LINE__)).error());                         \
   declaration = std::move(*ZED_CONCAT(zed_try_, __LINE__))
 
 /// ZED_CHECK(expression): goes on if it succeeded, else returns the error to the caller.
-#define ZED_CHECK(expression)                                              \
-  do {                                                                     \
-    if (auto zed_check_ = (expression); !zed_check_)                       \
-      return ::zed::fail(std::move(zed_check_).error());                   \
+#define ZED_CHECK(expression)                                                                      \
+  do {                                                                                             \
+    if (auto zed_check_ = (expression); !zed_check_)                                               \
+      return ::zed::fail(std::move(zed_check_).error());                                           \
   } while (false)

@@ -27,7 +27,8 @@ std::string to_iso8601(WallTime time);
 
 /// Damerau-Levenshtein distance with transpositions of neighbours.
 std::size_t edit_distance(std::string_view a, std::string_view b);
-/// The word nearest to `wrong` if it is near enough to be a slip (a third of its length, at least 1).
+/// The word nearest to `wrong` if it is near enough to be a slip (a third of its length, at least
+/// 1).
 std::optional<std::string> nearest_word(std::string_view wrong,
                                         const std::vector<std::string>& known);
 

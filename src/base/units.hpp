@@ -7,8 +7,7 @@
 namespace zed {
 
 /// A quantity with a unit: adds and subtracts with its own kind only.
-template <class Tag>
-struct Quantity {
+template <class Tag> struct Quantity {
   std::int64_t value = 0;
 
   friend auto operator<=>(const Quantity&, const Quantity&) = default;
@@ -47,10 +46,20 @@ struct Now {
   friend bool operator==(const Now&, const Now&) = default;
 };
 
-constexpr Millis seconds(std::int64_t n) { return {n * 1000}; }
-constexpr Millis minutes(std::int64_t n) { return seconds(n * 60); }
-constexpr Bytes kibibytes(std::int64_t n) { return {n * 1024}; }
-constexpr Bytes mebibytes(std::int64_t n) { return kibibytes(n * 1024); }
-constexpr Bytes gibibytes(std::int64_t n) { return mebibytes(n * 1024); }
+constexpr Millis seconds(std::int64_t n) {
+  return {n * 1000};
+}
+constexpr Millis minutes(std::int64_t n) {
+  return seconds(n * 60);
+}
+constexpr Bytes kibibytes(std::int64_t n) {
+  return {n * 1024};
+}
+constexpr Bytes mebibytes(std::int64_t n) {
+  return kibibytes(n * 1024);
+}
+constexpr Bytes gibibytes(std::int64_t n) {
+  return mebibytes(n * 1024);
+}
 
 }  // namespace zed

@@ -40,9 +40,9 @@ Value& Value::push(Value value) {
 }
 
 std::string_view Value::kind() const {
-  static constexpr std::string_view kinds[] = {"nothing", "true or false", "a whole number",
-                                               "a number", "text",         "a word",
-                                               "a list",  "a map"};
+  static constexpr std::string_view kinds[] = {"nothing",  "true or false", "a whole number",
+                                               "a number", "text",          "a word",
+                                               "a list",   "a map"};
   return kinds[data_.index()];
 }
 

@@ -19,7 +19,7 @@ struct Symbol {
 };
 
 class Value {
- public:
+public:
   struct Member;
   using List = std::vector<Value>;
   using Map = std::vector<Member>;  ///< in the order written; keys are unique
@@ -62,7 +62,7 @@ class Value {
 
   friend bool operator==(const Value&, const Value&);
 
- private:
+private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Symbol, List, Map> data_;
 };
 
