@@ -164,6 +164,19 @@ struct JournalStored {
   friend bool operator==(const JournalStored&, const JournalStored&) = default;
 };
 
+/// One line that a job wrote.
+struct LogLine {
+  WallTime at;
+  bool error_stream = false;  ///< standard error
+  std::string text;           ///< without the line break; valid UTF-8, at most 16 KiB
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("at", self.at);
+    visit("error_stream", self.error_stream);
+    visit("text", self.text);
+  }
+  friend bool operator==(const LogLine&, const LogLine&) = default;
+};
+
 /// Something worth an entry in `zedctl events`: adopted by hand, repaired, refused.
 struct Notice {
   static constexpr std::string_view tag = "notice";
@@ -176,9 +189,27 @@ struct Notice {
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
+/// The answer to ReadLog.
+struct LogPage {
+  static constexpr std::string_view tag = "log-page";
+  std::uint64_t request = 0;
+  std::optional<Error> error;
+  std::int64_t offset = 0;  ///< of the first byte of `text` in the whole log
+  std::int64_t end = 0;     ///< length of the log now; offset of the next page
+  std::vector<LogLine> lines;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("request", self.request);
+    visit("error", self.error);
+    visit("offset", self.offset);
+    visit("end", self.end);
+    visit("lines", self.lines);
+  }
+  friend bool operator==(const LogPage&, const LogPage&) = default;
+};
+
 using AgentMessage =
     std::variant<Hello, InventoryPage, DatasetChanged, DatasetRemoved, Heartbeat, GpusChanged,
-                 AttemptReport, StepResult, TransferProgress, JournalStored, Notice>;
+                 AttemptReport, StepResult, TransferProgress, JournalStored, Notice, LogPage>;
 
 // ---- controller -> agent ------------------------------------------------------------------------
 
@@ -271,7 +302,22 @@ struct GrantLease {
   friend bool operator==(const GrantLease&, const GrantLease&) = default;
 };
 
-using ControllerMessage =
-    std::variant<Welcome, Refused, StepOrder, CancelStep, AckExit, JournalRecords, GrantLease>;
+/// Asks for part of a job's log; answered by one LogPage of at most 64 KiB. A page travels as a
+/// message, so that a reader needs nothing but the controller; whole logs travel with the dataset.
+struct ReadLog {
+  static constexpr std::string_view tag = "read-log";
+  std::uint64_t request = 0;
+  DatasetName dataset;
+  std::int64_t offset = 0;  ///< negative: that many lines from the end
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("request", self.request);
+    visit("dataset", self.dataset);
+    visit("offset", self.offset);
+  }
+  friend bool operator==(const ReadLog&, const ReadLog&) = default;
+};
+
+using ControllerMessage = std::variant<Welcome, Refused, StepOrder, CancelStep, AckExit,
+                                       JournalRecords, GrantLease, ReadLog>;
 
 }  // namespace zed
