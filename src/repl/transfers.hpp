@@ -1,0 +1,57 @@
+#pragma once
+// From a policy, or a job's `copies`, to the transfers that are due now and their plan steps.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cluster.hpp"
+#include "core/fleet.hpp"
+#include "core/plan.hpp"
+#include "repl/step.hpp"
+
+namespace zed::repl {
+
+/// What is due for one dataset on one target.
+struct Transfer {
+  DatasetName dataset;
+  DatasetId uuid;
+  NodeName source;
+  NodeName target;
+  ReplicationStep step;
+  StreamKind kind = StreamKind::files;
+  std::size_t behind = 0;  ///< snapshots still to travel, this one included
+  std::optional<Bytes> max_rate;
+  std::string why;  ///< "policy models: macbook lacks llama-8b@v1"
+};
+
+/// A dataset that a policy leaves out, and why: "size_gb is not set".
+struct Excluded {
+  DatasetName dataset;
+  std::string why;
+};
+
+struct PolicyTransfers {
+  std::vector<Transfer> transfers;  ///< up-to-date ones left out; conflicts are in it
+  std::vector<Excluded> excluded;
+};
+
+/// Says why a dataset is left out, or nothing if it is selected (spec/filter evaluates the text).
+using Filter = std::function<std::optional<std::string>(const Dataset&)>;
+
+/// Everything that `policy` wants moved now: at most one step for each dataset and target. Branches
+/// are left out; a source or target that is not up has no steps.
+PolicyTransfers due_transfers(const FleetView& view, const ReplicationPolicy& policy,
+                              const Filter& filter);
+/// The same for one dataset and one target.
+std::optional<Transfer> due_transfer(const FleetView& view, const DatasetId& uuid,
+                                     const NodeName& source, const NodeName& target,
+                                     const std::string& why, const Retention& retention = {});
+
+/// The plan steps of one transfer: send and receive with one ticket, or follow-home. Empty for a
+/// conflict and for what is up to date. `properties`: what the replica's own become.
+std::vector<PlanStep> plan_steps(const FleetView& view, const Transfer& transfer,
+                                 const ControllerTerm& term, IdSource& ids);
+
+}  // namespace zed::repl
