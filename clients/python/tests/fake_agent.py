@@ -26,6 +26,7 @@ class FakeAgent:
         self.committed = []  # the replies of real commits
         self._answers = {}
         self._connections = []
+        self._servers = []
         self._changed = threading.Condition()
         self._listener = None
         if listen:
@@ -55,6 +56,11 @@ class FakeAgent:
                     pass
                 connection.close()
             self._connections = []
+
+    def join(self):
+        """Until every commit under way has ended."""
+        for server in self._servers:
+            server.join(30)
 
     def restart(self):
         self.stop()
@@ -90,7 +96,9 @@ class FakeAgent:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            server = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._servers.append(server)
+            server.start()
 
     def _serve(self, connection):
         try:
