@@ -47,7 +47,7 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
     socket.async_wait(Wait::wait_read,
                       [self = shared_from_this()](const boost::system::error_code& error) {
                         self->reading = false;
-                        if (!error && self->open && !self->paused) self->read();
+                        if (!error && self->open && !self->paused && !self->finishing) self->read();
                       });
   }
 

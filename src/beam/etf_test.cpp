@@ -1,0 +1,3 @@
+#include "beam/node.hpp"
+#include <gtest/gtest.h>
+TEST(A, B) {}
