@@ -42,7 +42,7 @@ concept Described = requires(T& t) {
 };
 
 /// A type that is text outside: has `std::string str() const` and a static `parse` that gives an
-/// optional or a Result of itself.
+/// optional or a Result of itself. With a static member `empty_is_unset`, "" is its default.
 template <class T>
 concept Textual = requires(const T& t) {
   { t.str() } -> std::convertible_to<std::string>;
@@ -140,6 +140,8 @@ template <Textual T> struct Codec<T> {
   static Result<T> decode(const Value& v) {
     auto* text = v.as_text();
     if (text == nullptr) return wrong_kind("text", v);
+    if constexpr (requires { T::empty_is_unset; })
+      if (text->empty()) return T{};
     auto parsed = T::parse(*text);
     if (parsed) return std::move(*parsed);
     if constexpr (requires { parsed.error(); })

@@ -84,6 +84,11 @@ TEST(Message, EveryKindRoundTripsThroughJson) {
   EXPECT_EQ(*back, order);
 }
 
+TEST(Message, AnUnsetNodeIsEmptyButADatasetIsNamed) {
+  EXPECT_TRUE(from_value<NodeName>(Value("")).value().empty());
+  EXPECT_FALSE(from_value<DatasetName>(Value("")));
+}
+
 TEST(Dataset, NewestCheckpointGoesBySeqNotByNameOrTime) {
   Dataset dataset;
   auto add = [&](const char* name, const char* seq, std::int64_t created) {

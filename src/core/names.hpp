@@ -14,6 +14,7 @@ namespace zed {
 /// A machine of the fleet: "server". Never "zed@server" (that is its Erlang node).
 class NodeName {
 public:
+  static constexpr bool empty_is_unset = true;  ///< messages say "no node" by an empty name
   NodeName() = default;
   /// Letters, digits, '-', '_', '.', at most 63 bytes, starting with a letter or a digit; accepts
   /// and drops a leading "zed@". Errors: `invalid`.

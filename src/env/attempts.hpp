@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/gpu.hpp"
 #include "core/job.hpp"
 #include "core/plan.hpp"
 

@@ -1,0 +1,73 @@
+#pragma once
+// One attempt on disk, under <node state>/attempts/<attempt>/:
+//
+//   launch.json      all that the supervisor needs; durable before any process exists
+//   supervisor.json  who supervises (its identity), written once its control socket listens
+//   exit.json        how it ended; durable before anyone hears of it
+//
+// The folder goes when the controller has acknowledged the end.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "env/attempts.hpp"
+#include "proc/identity.hpp"
+
+namespace zed::proc {
+
+/// A launch request with everything of this machine filled in.
+struct Launch {
+  env::LaunchRequest request;
+  std::string directory;                           ///< the job's live dataset: working directory
+  std::map<std::string, std::string> environment;  ///< all of it; nothing else is inherited
+  std::string control_socket;                      ///< between agent and supervisor
+  std::optional<std::int64_t> uid;                 ///< whose processes they are; none: our own
+  std::optional<std::int64_t> gid;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("request", self.request);
+    visit("directory", self.directory);
+    visit("environment", self.environment);
+    visit("control_socket", self.control_socket);
+    visit("uid", self.uid);
+    visit("gid", self.gid);
+  }
+};
+
+class AttemptFolder {
+public:
+  explicit AttemptFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  /// The folder of that attempt under `attempts`.
+  static AttemptFolder of(const std::filesystem::path& attempts, const JobId& job,
+                          const Generation& generation);
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Makes the folder if need be. Durable when it returns.
+  Status write_launch(const Launch& launch) const;
+  Status write_supervisor(const ProcessIdentity& identity) const;
+  Status write_exit(const ExitRecord& exit) const;
+  /// Errors: `not_found`, `corrupt`.
+  Result<Launch> read_launch() const;
+  Result<ProcessIdentity> read_supervisor() const;
+  Result<ExitRecord> read_exit() const;
+  Status remove() const;
+
+private:
+  std::filesystem::path path_;
+};
+
+/// All attempts that are on disk. Folders without a readable launch record are reported in the log
+/// and left alone.
+std::vector<AttemptFolder> attempt_folders(const std::filesystem::path& attempts);
+
+/// Writes a file so that after a crash it is either whole or as before: write, fsync, rename, fsync
+/// the folder.
+Status write_file_durably(const std::filesystem::path& path, const std::string& text);
+/// At most `limit` bytes. Errors: `not_found`, `io`, `invalid` if it is longer.
+Result<std::string> read_file(const std::filesystem::path& path, Bytes limit = mebibytes(4));
+
+}  // namespace zed::proc

@@ -1,0 +1,419 @@
+#include "proc/supervisor.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <list>
+
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "net/fd.hpp"
+#include "proc/control.hpp"
+#include "proc/exit_words.hpp"
+#include "proc/job_log.hpp"
+#include "proc/process_tree.hpp"
+
+namespace zed::proc {
+namespace {
+
+using net::Fd;
+using net::system_error;
+
+/// Goes on through a suspended machine, so that a lease ends there too.
+Instant boot_clock() {
+  std::timespec t{};
+  ::clock_gettime(CLOCK_BOOTTIME, &t);
+  return {t.tv_sec * 1000 + t.tv_nsec / 1'000'000};
+}
+
+WallTime wall_clock() {
+  std::timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return {t.tv_sec * 1000 + t.tv_nsec / 1'000'000};
+}
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Result<Pipe> make_pipe(int flags) {
+  int ends[2];
+  if (::pipe2(ends, flags) != 0) return fail(system_error(errno, "make a pipe"));
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+/// argv or envp for exec: pointers into `words`, which must outlive it.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// What the new process does between fork and exec; only async-signal-safe calls. Never returns.
+struct ChildSetup {
+  const Launch& launch;
+  char* const* argv;
+  char* const* envp;
+  int output;
+  int error;
+  int failure;  ///< an errno is written here if exec does not happen
+  pid_t supervisor;
+
+  [[noreturn]] void give_up() const {
+    int reason = errno;
+    [[maybe_unused]] auto written = ::write(failure, &reason, sizeof reason);
+    ::_exit(127);
+  }
+
+  bool become_user() const {
+    if (!launch.uid) return true;
+    auto gid = static_cast<gid_t>(launch.gid.value_or(*launch.uid));
+    return ::setgroups(1, &gid) == 0 && ::setgid(gid) == 0 &&
+           ::setuid(static_cast<uid_t>(*launch.uid)) == 0;
+  }
+
+  [[noreturn]] void run() const {
+    ::setpgid(0, 0);
+    if (!become_user()) give_up();
+    // After the uid change, which clears it. If the supervisor is already gone, so are we.
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up();
+    if (::getppid() != supervisor) ::_exit(127);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::signal(SIGPIPE, SIG_DFL);
+    int null = ::open("/dev/null", O_RDONLY);
+    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(error, 2) < 0) give_up();
+    if (::chdir(launch.directory.c_str()) != 0) give_up();
+    ::execvpe(argv[0], argv, envp);
+    give_up();
+  }
+};
+
+/// One connected agent.
+struct Client {
+  Fd socket;
+  std::string received;
+};
+
+class Supervisor {
+public:
+  Supervisor(AttemptFolder folder, Launch launch, JobLogWriter log)
+      : folder_(std::move(folder)), launch_(std::move(launch)), log_(std::move(log)),
+        control_(inherited_control_fd) {}
+
+  int run();
+
+private:
+  Status start_job();
+  Status watch_signals();
+  void wait_for_something();
+  void read_output(Fd& pipe, LogSource source);
+  void accept_client();
+  void read_client(Client& client);
+  void obey(const Order& order);
+  void begin_stop(ExitRecord::Kind kind, std::string why);
+  void keep_deadlines();
+  void reap();
+  bool job_is_over() const { return first_status_.has_value() && !has_children_; }
+  int timeout_ms() const;
+  int finish(ExitRecord exit);
+  void tell_all(const Report& report);
+  void say(const std::string& text) {
+    // A full disk must not end the job: its log loses lines, nothing else.
+    (void)log_.append(LogSource::zed, text + "\n", wall_clock());
+  }
+
+  AttemptFolder folder_;
+  Launch launch_;
+  JobLogWriter log_;
+  Fd control_;
+  Fd signals_;
+  Fd output_;
+  Fd error_;
+  std::list<Client> clients_;
+  pid_t job_ = -1;
+  Instant started_;
+  std::optional<int> first_status_;  ///< of the job's first process
+  bool has_children_ = false;
+  std::optional<ExitRecord::Kind> stopping_;  ///< what our order makes of the end
+  std::optional<Instant> kill_at_;
+  std::optional<Instant> lease_until_;
+  std::optional<Instant> time_out_at_;
+  long memory_kills_before_ = 0;
+};
+
+Status Supervisor::watch_signals() {
+  sigset_t watched;
+  ::sigemptyset(&watched);
+  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP})
+    ::sigaddset(&watched, signal);
+  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return fail(system_error(errno, "watch signals"));
+  return {};
+}
+
+Status Supervisor::start_job() {
+  ZED_TRY(Pipe output, make_pipe(O_CLOEXEC));
+  ZED_TRY(Pipe error, make_pipe(O_CLOEXEC));
+  ZED_TRY(Pipe failure, make_pipe(O_CLOEXEC));
+  std::vector<std::string> argv = launch_.request.argv;
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : launch_.environment)
+    environment.push_back(name + "=" + value);
+  auto argv_pointers = pointers_to(argv);
+  auto environment_pointers = pointers_to(environment);
+  memory_kills_before_ = out_of_memory_kills();
+  ChildSetup setup{launch_,
+                   argv_pointers.data(),
+                   environment_pointers.data(),
+                   output.write.get(),
+                   error.write.get(),
+                   failure.write.get(),
+                   ::getpid()};
+  job_ = ::fork();
+  if (job_ < 0) return fail(system_error(errno, "fork"));
+  if (job_ == 0) setup.run();
+  failure.write.reset();
+  has_children_ = true;
+  started_ = boot_clock();
+  int reason = 0;
+  if (::read(failure.read.get(), &reason, sizeof reason) == sizeof reason) {
+    ::waitpid(job_, nullptr, 0);
+    return fail(ErrorCode::invalid, "cannot start \"" + argv[0] + "\" in " + launch_.directory +
+                                        ": " + std::strerror(reason));
+  }
+  output_ = std::move(output.read);
+  error_ = std::move(error.read);
+  for (Fd* pipe : {&output_, &error_})
+    ::fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
+  return {};
+}
+
+int Supervisor::timeout_ms() const {
+  std::optional<Instant> next;
+  for (const auto& deadline : {kill_at_, lease_until_, time_out_at_})
+    if (deadline && (!next || *deadline < *next)) next = deadline;
+  if (!next) return -1;
+  constexpr std::int64_t longest = 60'000;
+  return static_cast<int>(std::clamp<std::int64_t>((*next - boot_clock()).value, 0, longest));
+}
+
+void Supervisor::wait_for_something() {
+  std::vector<pollfd> watched{{signals_.get(), POLLIN, 0},
+                              {control_.get(), POLLIN, 0},
+                              {output_ ? output_.get() : -1, POLLIN, 0},
+                              {error_ ? error_.get() : -1, POLLIN, 0}};
+  for (const Client& client : clients_)
+    watched.push_back({client.socket.get(), POLLIN, 0});
+  if (::poll(watched.data(), watched.size(), timeout_ms()) < 0) return;
+  std::size_t index = 4;
+  for (auto client = clients_.begin(); client != clients_.end(); ++index) {
+    if (watched[index].revents != 0) read_client(*client);
+    client = client->socket ? std::next(client) : clients_.erase(client);
+  }
+  if (watched[2].revents != 0) read_output(output_, LogSource::output);
+  if (watched[3].revents != 0) read_output(error_, LogSource::error);
+  if (watched[1].revents != 0) accept_client();
+  if (watched[0].revents != 0) reap();
+}
+
+void Supervisor::read_output(Fd& pipe, LogSource source) {
+  if (!pipe) return;
+  std::array<char, 65536> buffer{};
+  ssize_t n = ::read(pipe.get(), buffer.data(), buffer.size());
+  if (n > 0)
+    (void)log_.append(source, {buffer.data(), static_cast<std::size_t>(n)}, wall_clock());
+  else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+    pipe.reset();
+}
+
+void Supervisor::accept_client() {
+  constexpr std::size_t most_clients = 8;
+  Fd socket(::accept4(control_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket || clients_.size() >= most_clients) return;
+  clients_.push_back({std::move(socket), {}});
+  if (job_ > 0) tell_all(StartedReport{job_});
+}
+
+void Supervisor::read_client(Client& client) {
+  std::array<char, 4096> buffer{};
+  ssize_t n = ::read(client.socket.get(), buffer.data(), buffer.size());
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0 || client.received.size() > longest_control_line) {
+    client.socket.reset();
+    return;
+  }
+  client.received.append(buffer.data(), static_cast<std::size_t>(n));
+  for (std::size_t end; (end = client.received.find('\n')) != std::string::npos;) {
+    auto value = parse_json(client.received.substr(0, end));
+    client.received.erase(0, end + 1);
+    auto order = value ? from_value<Order>(*value) : Result<Order>(fail(value.error()));
+    if (order)
+      obey(*order);
+    else
+      log_warning("order not understood: " + order.error().describe());
+  }
+}
+
+void Supervisor::obey(const Order& order) {
+  if (auto* stop = std::get_if<StopOrder>(&order)) {
+    auto kind =
+        stop->mode == StopMode::cancel ? ExitRecord::Kind::cancelled : ExitRecord::Kind::stopped;
+    begin_stop(kind, std::string(to_string(stop->mode)) + " asked for");
+  } else if (auto* freeze = std::get_if<FreezeOrder>(&order)) {
+    signal_descendants(freeze->frozen ? SIGSTOP : SIGCONT);
+  } else if (auto* lease = std::get_if<LeaseOrder>(&order)) {
+    if (lease_until_) lease_until_ = boot_clock() + lease->lease;
+  }
+}
+
+void Supervisor::begin_stop(ExitRecord::Kind kind, std::string why) {
+  // A success that is already there is not turned into a stop.
+  if (first_status_) return;
+  if (!stopping_) {
+    stopping_ = kind;
+    say("zed: stopping: " + why);
+  }
+  if (kind == ExitRecord::Kind::cancelled) stopping_ = kind;
+  signal_descendants(SIGTERM);
+  signal_descendants(SIGCONT);  // a frozen process acts on no signal but SIGKILL
+  if (!kill_at_) kill_at_ = boot_clock() + launch_.request.grace;
+}
+
+void Supervisor::keep_deadlines() {
+  Instant now = boot_clock();
+  if (time_out_at_ && now >= *time_out_at_) {
+    time_out_at_.reset();
+    begin_stop(ExitRecord::Kind::timed_out, "the job's time limit is over");
+  }
+  if (lease_until_ && now >= *lease_until_) {
+    lease_until_.reset();
+    begin_stop(ExitRecord::Kind::stopped, "the lease of this exclusive job ran out");
+  }
+  if (kill_at_ && now >= *kill_at_) {
+    signal_descendants(SIGKILL);
+    // What is forked between the look and the kill is met in the next round.
+    kill_at_ = now + Millis{100};
+  }
+}
+
+void Supervisor::reap() {
+  std::array<signalfd_siginfo, 16> infos{};
+  ssize_t n = ::read(signals_.get(), infos.data(), sizeof infos);
+  for (std::size_t i = 0; n > 0 && i < static_cast<std::size_t>(n) / sizeof infos[0]; ++i)
+    if (infos[i].ssi_signo != SIGCHLD)
+      begin_stop(ExitRecord::Kind::stopped, "the supervisor was told to end");
+  for (;;) {
+    int status = 0;
+    pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid < 0) has_children_ = errno != ECHILD;
+    if (pid <= 0) break;
+    if (pid != job_ || first_status_) continue;
+    first_status_ = status;
+  }
+  if (!first_status_ || !has_children_ || kill_at_) return;
+  say("zed: the job's first process ended; ending what it started");
+  signal_descendants(SIGTERM);
+  signal_descendants(SIGCONT);
+  kill_at_ = boot_clock() + launch_.request.grace;
+}
+
+void Supervisor::tell_all(const Report& report) {
+  std::string line = to_json(to_value(report)) + "\n";
+  for (Client& client : clients_)
+    if (::send(client.socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0)
+      client.socket.reset();
+  clients_.remove_if([](const Client& client) { return !client.socket; });
+}
+
+int Supervisor::finish(ExitRecord exit) {
+  for (Fd* pipe : {&output_, &error_})
+    while (*pipe) {
+      std::array<pollfd, 1> ready{{{pipe->get(), POLLIN, 0}}};
+      if (::poll(ready.data(), 1, 0) <= 0) break;
+      read_output(*pipe, pipe == &output_ ? LogSource::output : LogSource::error);
+    }
+  exit.ended = wall_clock();
+  say("zed: " + exit.words);
+  (void)log_.finish(wall_clock());
+  // The record is what the whole fleet waits for: a full disk delays it, and nothing else.
+  constexpr int tries = 600;
+  for (int i = 0; i < tries; ++i) {
+    auto written = folder_.write_exit(exit);
+    if (written) break;
+    log_error(written.error().describe());
+    if (i + 1 == tries) return 1;
+    ::poll(nullptr, 0, 1000);
+  }
+  accept_client();
+  tell_all(ExitedReport{exit});
+  return 0;
+}
+
+int Supervisor::run() {
+  if (auto watching = watch_signals(); !watching) {
+    log_error(watching.error().describe());
+    return 1;
+  }
+  adopt_orphans();
+  ::fcntl(control_.get(), F_SETFD, FD_CLOEXEC);
+  ::fcntl(control_.get(), F_SETFL, O_NONBLOCK);
+  if (auto self = identity_of(::getpid()))
+    if (auto written = folder_.write_supervisor(*self); !written)
+      log_error(written.error().describe());
+  if (auto started = start_job(); !started) {
+    ExitRecord exit;
+    exit.kind = ExitRecord::Kind::start_failed;
+    exit.words = started.error().message;
+    return finish(exit);
+  }
+  if (launch_.request.time_left) time_out_at_ = started_ + *launch_.request.time_left;
+  if (launch_.request.lease) lease_until_ = started_ + *launch_.request.lease;
+  while (!job_is_over()) {
+    wait_for_something();
+    keep_deadlines();
+  }
+  bool out_of_memory = out_of_memory_kills() > memory_kills_before_;
+  ExitRecord exit = exit_record_of(*first_status_, stopping_, out_of_memory);
+  exit.ran = boot_clock() - started_;
+  return finish(exit);
+}
+
+}  // namespace
+
+int supervise(const AttemptFolder& folder) {
+  // Out of the agent's session and kill group.
+  ::setsid();
+  auto launch = folder.read_launch();
+  if (!launch) {
+    log_error(launch.error().describe());
+    return 1;
+  }
+  auto log = JobLogWriter::open(std::filesystem::path(launch->directory) / ".zed" / "log");
+  if (!log) {
+    ExitRecord exit;
+    exit.kind = ExitRecord::Kind::start_failed;
+    exit.words = log.error().describe();
+    return folder.write_exit(exit) ? 0 : 1;
+  }
+  return Supervisor(folder, std::move(*launch), std::move(*log)).run();
+}
+
+}  // namespace zed::proc
