@@ -55,6 +55,7 @@ Session Session::dial(SessionOptions options, std::string peer, Instant now) {
   auto handshake = Handshake::dial(options.self, peer, options.random);
   Session session(std::move(options), std::move(handshake), now);
   session.peer_.name = std::move(peer);
+  session.output_ = session.handshake_.take_output();
   return session;
 }
 
