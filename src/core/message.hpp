@@ -33,6 +33,7 @@ struct Hello {
   ControllerTerm highest_term;         ///< the highest that this agent has seen
   NodeName journal_second;             ///< the second node that its controller named; may be empty
   std::uint64_t journal_copy_seq = 0;  ///< last record of the journal copy here; 0: no copy
+  ControllerTerm journal_copy_term;    ///< the term that the copy is of
   NodeFacts facts;
   std::vector<Gpu> gpus;
   std::vector<Attempt> attempts;  ///< live, or ended and not yet acknowledged
@@ -43,6 +44,7 @@ struct Hello {
     visit("highest_term", self.highest_term);
     visit("journal_second", self.journal_second);
     visit("journal_copy_seq", self.journal_copy_seq);
+    visit("journal_copy_term", self.journal_copy_term);
     visit("facts", self.facts);
     visit("gpus", self.gpus);
     visit("attempts", self.attempts);
