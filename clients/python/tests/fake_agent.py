@@ -4,6 +4,7 @@ A fake, not a mock: it keeps the rules (generation, deadline, paths, repeated re
 snapshot folder, makes real copies.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -43,17 +44,13 @@ class FakeAgent:
         if self._listener is None:
             return
         listener, self._listener = self._listener, None
-        try:
+        with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         listener.close()
         with self._changed:
             for connection in self._connections:
-                try:
+                with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
                 connection.close()
             self._connections = []
 

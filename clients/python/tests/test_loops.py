@@ -121,7 +121,7 @@ class Asked(JobTest):
 
     def ask(self, client, kind, seconds=30.0):
         """Returns once the client knows. It connects at its first call, so that comes first."""
-        client.should_stop
+        self.assertFalse(client.should_stop)
         self.server.ask(kind, seconds)
         end = time.monotonic() + 5
         while not self.knows(client, kind) and time.monotonic() < end:
@@ -179,6 +179,17 @@ class Asked(JobTest):
         self.assertEqual(seen[-1], 10)
         self.assertEqual(self.snapshots(), ["epoch-5", "epoch-10"])
 
+    def test_stop_served_inside_an_epoch_ends_the_loop_after_it(self):
+        client = self.client()
+        seen = []
+        for epoch in epochs(client, 9):
+            seen.append(epoch)
+            if epoch == 2:
+                self.ask(client, "stop")
+                commit(client, step=15)
+        self.assertEqual((seen, self.snapshots()), ([1, 2], ["step-15"]))
+        self.assertTrue(client.stopped)
+
     def test_stop_does_not_redo_what_is_committed(self):
         client = self.client()
         for epoch in epochs(client, 9):
@@ -230,7 +241,7 @@ class Asked(JobTest):
 
     def test_unknown_asks_and_fields_are_ignored(self):
         client = self.client()
-        client.should_stop
+        self.assertFalse(client.should_stop)
         self.server.send(b'{"v":1,"ask":"dance","deadline_ms":"soon"}\n{"v":1,"news":1}\n')
         self.ask(client, "stop")
         self.assertIsNone(client._agent.ask_deadline)

@@ -58,7 +58,7 @@ class OutsideZed(JobTest):
         import zed
 
         with self.assertRaises(AttributeError):
-            zed.should_sotp
+            getattr(zed, "should_sotp")
 
 
 class Environment(JobTest):
