@@ -31,6 +31,9 @@ public:
   /// The reservations of that job end (its attempt is visible, or was given up).
   void release(const JobId& job);
 
+  /// The same fleet with nothing running and nothing promised: what could ever be placed.
+  Index idle() const;
+
   std::size_t node_count() const;
   const IndexState& state() const { return *state_; }
 

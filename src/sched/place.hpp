@@ -19,6 +19,9 @@ PlacementResult place(const FleetView& view, const PlaceRequest& request);
 /// (explain() says why).
 std::optional<Placement> place(const Index& index, const PlaceRequest& request);
 
+/// The promise that a placement makes, until its attempt is seen.
+Reservation reservation_of(const PlaceRequest& request, const Placement& placement);
+
 /// Every node's failed clauses and the node that misses by least. Meaningful if nothing fits.
 Rejection explain(const FleetView& view, const PlaceRequest& request);
 
