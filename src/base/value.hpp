@@ -25,19 +25,19 @@ public:
   using Map = std::vector<Member>;  ///< in the order written; keys are unique
 
   Value() = default;  ///< null
-  Value(bool b) : data_(b) {}
-  Value(int n) : data_(std::int64_t{n}) {}
-  Value(std::int64_t n) : data_(n) {}
-  Value(double d) : data_(d) {}
-  Value(const char* s) : data_(std::string(s)) {}
-  Value(std::string s) : data_(std::move(s)) {}
-  Value(std::string_view s) : data_(std::string(s)) {}
-  Value(Symbol s) : data_(std::move(s)) {}
-  Value(List l) : data_(std::move(l)) {}
+  Value(bool b);
+  Value(int n);
+  Value(std::int64_t n);
+  Value(double d);
+  Value(const char* s);
+  Value(std::string s);
+  Value(std::string_view s);
+  Value(Symbol s);
+  Value(List l);
   Value(Map m);
 
-  static Value map() { return Value(Map{}); }
-  static Value list() { return Value(List{}); }
+  static Value map();
+  static Value list();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
   const bool* as_bool() const { return std::get_if<bool>(&data_); }
@@ -72,6 +72,22 @@ struct Value::Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// Here and not in the class: clang 14 wants Member complete where the variant is first made.
+inline Value::Value(bool b) : data_(b) {}
+inline Value::Value(int n) : data_(std::int64_t{n}) {}
+inline Value::Value(std::int64_t n) : data_(n) {}
+inline Value::Value(double d) : data_(d) {}
+inline Value::Value(const char* s) : data_(std::string(s)) {}
+inline Value::Value(std::string s) : data_(std::move(s)) {}
+inline Value::Value(std::string_view s) : data_(std::string(s)) {}
+inline Value::Value(Symbol s) : data_(std::move(s)) {}
+inline Value::Value(List l) : data_(std::move(l)) {}
 inline Value::Value(Map m) : data_(std::move(m)) {}
+inline Value Value::map() {
+  return Value(Map{});
+}
+inline Value Value::list() {
+  return Value(List{});
+}
 
 }  // namespace zed
