@@ -66,7 +66,8 @@ struct SendRequest {
 
 struct ReceiveRequest {
   DatasetName dataset;               ///< made (readonly) if it is not there and base is none
-  std::optional<CheckpointId> base;  ///< must be the newest snapshot here, else `stale`
+  /// Must be the newest snapshot here, else `stale`; so are live files changed after it.
+  std::optional<CheckpointId> base;
   std::string snapshot;              ///< the name it gets
   Properties snapshot_properties;    ///< com.zed:id among them
   PropertyChanges dataset_changes;   ///< set together with the snapshot
@@ -120,7 +121,8 @@ public:
   virtual Status set(const DatasetName& dataset, const PropertyChanges& changes) = 0;
   virtual Status set_readonly(const DatasetName& dataset, bool readonly) = 0;
 
-  /// The live files, absolute. The caller may write there unless the dataset is readonly.
+  /// The live files, absolute. The caller may write there unless the dataset is readonly. Valid
+  /// until a rename, revert_live, receive or destroy of the dataset: ask again after those.
   virtual Result<std::filesystem::path> open_live(const DatasetName& dataset) = 0;
   /// The files of a snapshot, readonly, valid until the snapshot is destroyed.
   virtual Result<std::filesystem::path> snapshot_path(const SnapshotName& snapshot) = 0;
@@ -130,6 +132,7 @@ public:
 
   /// A held snapshot cannot be destroyed (`busy`). Holding twice with one tag succeeds.
   virtual Status hold(const SnapshotName& snapshot, const std::string& tag) = 0;
+  /// Succeeds if it is not held by that tag.
   virtual Status release(const SnapshotName& snapshot, const std::string& tag) = 0;
 
   virtual Result<std::unique_ptr<SendStream>> send(const SendRequest& request) = 0;
@@ -142,17 +145,20 @@ public:
   /// there is nothing to drop. `busy` while a receive runs.
   virtual Status abort_receive(const DatasetName& dataset) = 0;
 
-  /// `exists` if the target is there; `busy` if files are in use (zfs) or a transfer runs.
+  /// Children move along; missing parents of the target are made. `exists` if the target is there;
+  /// `busy` if files are in use (zfs), a transfer runs or an interrupted receive is left.
   virtual Status rename(const DatasetName& from, const DatasetName& to) = 0;
   /// A writable dataset that begins as the snapshot, with exactly these properties of its own.
   virtual Status clone(const SnapshotName& origin, const DatasetName& dataset,
                        const Properties& properties) = 0;
   /// Reverses a clone: the snapshots up to its origin move from the origin's dataset to the clone,
-  /// with their ids, guids, properties and holds. Done already: succeeds.
+  /// with their ids, guids, properties and holds. Done already (no clone any more): succeeds; a
+  /// clone of a clone takes one promotion a level, as in zfs.
   virtual Status promote(const DatasetName& clone) = 0;
   /// Makes live files equal the newest snapshot again (nothing else is rolled back).
   virtual Status revert_live(const DatasetName& dataset) = 0;
-  /// `busy` if a snapshot is held or is the origin of a clone.
+  /// With its snapshots. `busy` if one of them is held, being sent or the origin of a clone, if
+  /// there are children, or an interrupted receive is left.
   virtual Status destroy(const DatasetName& dataset) = 0;
   virtual Status destroy_snapshot(const SnapshotName& snapshot) = 0;
 };
