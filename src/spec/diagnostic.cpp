@@ -1,6 +1,7 @@
 #include "spec/diagnostic.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/text.hpp"
 #include "spec/source.hpp"
@@ -32,6 +33,22 @@ std::string take_character(std::string_view& line) {
   return character;
 }
 
+/// Whether terminals show it two columns wide (the bulk of Unicode's East Asian Wide and emoji).
+bool is_wide(const std::string& character) {
+  auto byte = [&](std::size_t i) {
+    return i < character.size() ? static_cast<unsigned char>(character[i]) : 0U;
+  };
+  std::uint32_t code = 0;
+  if (character.size() == 3) code = (byte(0) & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63);
+  if (character.size() == 4)
+    code = (byte(0) & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63);
+  return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
+         (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
+         (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
+         (code >= 0x1F300 && code <= 0x1F64F) || (code >= 0x1F680 && code <= 0x1F6FF) ||
+         (code >= 0x1F900 && code <= 0x1F9FF) || (code >= 0x20000 && code <= 0x3FFFD);
+}
+
 /// The line and the caret under it; a tab above is a tab below, so that they stay aligned. Of a
 /// long line only what is around the caret.
 std::string excerpt(const Diagnostic& diagnostic, std::string_view text) {
@@ -45,7 +62,7 @@ std::string excerpt(const Diagnostic& diagnostic, std::string_view text) {
   std::size_t i = before;
   for (; i < before + widest_excerpt && !line.empty(); ++i) {
     std::string character = take_character(line);
-    if (i < caret) below += character == "\t" ? "\t" : " ";
+    if (i < caret) below += character == "\t" ? "\t" : is_wide(character) ? "  " : " ";
     shown += character;
   }
   if (caret > i) below += ' ';  // behind the end of the line

@@ -25,7 +25,8 @@ public:
     skip_blanks();
     if (at_ >= text_.size()) return Filter{};
     auto root = either();
-    if (root && at_ < text_.size()) expected("`and`, `or` or the end of the filter");
+    if (root && at_ < text_.size())
+      expected("`and`, `or` or the end of the filter", hint_behind_clause());
     if (fault_) return *fault_;
     return std::move(filter_);
   }
@@ -64,6 +65,15 @@ private:
     }
     return refuse(at_, "in the filter: expected " + std::string(what) + ", got " + got,
                   std::move(hint));
+  }
+
+  std::string hint_behind_clause() const {
+    if (peek() == '&') return "write `and`";
+    if (peek() == '|') return "write `or`";
+    auto near = nearest_word(word_ahead(), {"and", "or"});
+    if (near && !word_ahead().empty()) return "did you mean `" + *near + "`?";
+    if (after_number_) return "units of size are B, kB, MB, GB, TB, KiB, MiB, GiB and TiB";
+    return {};
   }
 
   std::string_view word_ahead() const {
@@ -136,6 +146,7 @@ private:
 
   Index comparison() {
     std::string_view property = word_ahead();
+    if (peek() == '!') return expected("a property's name", "write `not`");
     if (property.empty())
       return expected("a property's name", peek() == '"' || is_digit(peek())
                                                ? "the property stands on the left: size_gb < 20"
@@ -183,9 +194,8 @@ private:
       skip_blanks();
       return sign.kind;
     }
-    bool single = peek() == '=';
     expected("`==`, `!=`, `<`, `<=`, `>`, `>=`, `in` or `not in`",
-             single ? "equality is written `==`" : "");
+             peek() == '=' ? "equality is written `==`" : "");
     return std::nullopt;
   }
 
@@ -211,6 +221,7 @@ private:
 
   std::optional<FilterLiteral> string() {
     std::size_t open = at_++;
+    after_number_ = false;
     std::string value;
     for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
       if (text_[at_] == '\\' && (peek(1) == '"' || peek(1) == '\\')) ++at_;
@@ -245,29 +256,24 @@ private:
     return unit(std::move(number));
   }
 
+  /// The unit may stand behind a blank; any other word there is not part of the number.
   std::optional<FilterLiteral> unit(FilterNumber number) {
-    std::size_t after_number = at_;
-    bool joined = is_letter(peek());
     skip_blanks();
     std::string_view word = word_ahead();
     if (auto known = size_unit(word)) {
       number.unit = known->name;
       number.text += number.unit;
       at_ += word.size();
-    } else if (joined || peek() == '_' ||
-               (!word.empty() && word != "and" && word != "or" && word != "not" && word != "in")) {
-      return refuse(at_, "in the filter: unknown unit " + quote(word),
-                    "sizes have B, kB, MB, GB, TB, KiB, MiB, GiB or TiB");
-    } else {
-      at_ = after_number;
+      skip_blanks();
     }
-    skip_blanks();
+    after_number_ = number.unit.empty();
     return FilterLiteral(std::move(number));
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
+  bool after_number_ = false;  ///< the last literal is a number without unit
   Filter filter_;
   std::optional<FilterFault> fault_;
 };

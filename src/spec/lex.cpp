@@ -182,8 +182,10 @@ private:
     if (radix)
       return refuse(Kind::invalid, quote(written) + " is hexadecimal, octal or binary",
                     "write the number in decimal");
+    bool underscore = written.find('_') != std::string_view::npos;
     refuse(Kind::invalid, quote(written) + " is not a number",
-           "a unit belongs into a string: \"24GiB\"");
+           underscore ? "underscores stand between digits: 1_000"
+                      : "with a unit it is a text: \"" + std::string(written.substr(0, 60)) + "\"");
   }
 
   /// digits with single underscores between them
@@ -256,6 +258,9 @@ private:
     if (at_ >= text_.size()) string_ran_to_the_end_ = true;
     at_ = std::min(at_, text_.size());
     fault_at(open, "this string is not closed", "end it with `\"`");
+    std::string_view swallowed = text_.substr(open, at_ - open);
+    swallowed = swallowed.substr(0, swallowed.find_last_not_of(" \t") + 1);
+    if (swallowed.ends_with(" do")) result_.swallowed_do = true;
     return false;
   }
 
@@ -280,11 +285,10 @@ private:
     std::size_t open = at_;
     at_ += 3;
     std::size_t line_end = std::min(text_.find('\n', at_), text_.size());
-    if (text_.substr(at_, line_end - at_).find_first_not_of(" \t") != std::string_view::npos) {
-      at_ = line_end;
-      return refuse(Kind::invalid, "text after the opening `\"\"\"`",
-                    "the text starts on the next line");
-    }
+    bool text_behind =
+        text_.substr(at_, line_end - at_).find_first_not_of(" \t") != std::string_view::npos;
+    if (text_behind)
+      fault_at(open, "text behind the opening `\"\"\"`", "the text starts on the next line");
     at_ = line_end;
     while (at_ < text_.size()) {
       std::size_t first = std::min(text_.find_first_not_of(" \t", at_ + 1), text_.size());
@@ -294,6 +298,10 @@ private:
       }
       at_ = std::min(text_.find('\n', std::max(first, at_ + 1)), text_.size());
       note_interpolation(first, at_);
+    }
+    if (text_behind) {
+      at_ = line_end;
+      return push(Kind::invalid);
     }
     // The rest of the file may be text of this heredoc or not: nothing more can be said about it.
     result_.faults.erase(start_);

@@ -54,7 +54,8 @@ struct Tokens {
   std::vector<Token> tokens;  ///< the last one is end_of_file
   /// By token offset: why it is none of the language's. Reported by the parser, one a statement.
   std::map<std::size_t, Fault> faults;
-  bool cut = false;  ///< the end is missing: an unterminated heredoc, or too many tokens
+  bool swallowed_do = false;  ///< an unclosed string hides the `do` of its line
+  bool cut = false;           ///< the end is missing: an unterminated heredoc, or too many tokens
 };
 
 /// The text is Source's: valid UTF-8, at most largest_file bytes.

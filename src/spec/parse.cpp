@@ -3,7 +3,9 @@
 #include <charconv>
 #include <string>
 
+#include "base/text.hpp"
 #include "spec/cluster_file.hpp"
+#include "spec/verbs.hpp"
 
 namespace zed::spec {
 
@@ -115,7 +117,6 @@ private:
   void parse_calls(Block& block, Kind closing) {
     Trivia trivia = take_trivia(true);
     block.trailing = trivia.trailing;
-    trivia.blank_before = false;
     while (!is(closing) && !is(Kind::end_of_file)) {
       if (is(Kind::end_)) {
         if (!stray_end(closing)) break;
@@ -125,7 +126,8 @@ private:
       std::size_t before = at_;
       Call call;
       call.comments = std::move(trivia.comments);
-      call.blank_before = trivia.blank_before && !block.calls.empty();
+      call.blank_before = trivia.blank_before;
+      note_indentation(block);
       bool whole = parse_call(call, closing) && statement_ends(closing);
       if (!whole) recover(call, closing);
       if (at_ == before) take();
@@ -139,8 +141,11 @@ private:
   /// An `end` where none is open at this level. True if it was reported and dropped.
   bool stray_end(Kind closing) {
     if (closing != Kind::end_of_file) return false;
-    refuse(peek().offset, "this `end` closes nothing",
-           "remove it, or look for a missing `do` above");
+    std::string hint = "remove it, or look for a missing `do` above";
+    if (lacks_do_)
+      hint = "by the indentation, a `do` is missing on line " +
+             std::to_string(source_.line(*lacks_do_));
+    if (!lexed_.swallowed_do) refuse(peek().offset, "this `end` closes nothing", hint);
     structure_known_ = false;
     take();
     return true;
@@ -166,6 +171,9 @@ private:
     take();
     call.name = text_of(verb);
     call.offset = verb.offset;
+    if (is_code_form(call.name))
+      return refuse(verb.offset,
+                    quote(call.name) + " is not allowed: a cluster file is data, not a program");
     if (call.name == "after" && closing == Kind::close_paren)
       return refuse(verb.offset, "`after` inside `do: (…)` means something else to Elixir",
                     "use `do … end`");
@@ -178,6 +186,8 @@ private:
     if (token.kind == Kind::key)
       return "a line starts with a verb; `key: value` follows one, after a comma";
     if (token.kind == Kind::do_) return "`do` stands on the line of its verb";
+    std::string word = lower(text_of(token));
+    if (token.kind == Kind::alias && !places_of(word).empty()) return "write `" + word + "`";
     return {};
   }
 
@@ -216,8 +226,12 @@ private:
     for (;;) {
       if (!parse_argument(call)) return false;
       if (call.block || !is(Kind::comma)) break;
-      take();
+      std::size_t comma = take().offset;
       if (!next_argument(call.arguments)) return false;
+      if (is(Kind::word) && tokens_[at_ - 1].kind == Kind::newline) {
+        back_to_line_end();
+        return refuse(comma, "nothing follows this comma", "remove it, or add an argument");
+      }
     }
     // A comment before the first argument cannot stay there: the line would end at it.
     if (!call.arguments.empty()) {
@@ -233,6 +247,7 @@ private:
     std::size_t open = take().offset;
     Trivia trivia = take_trivia(false);
     pending_ = std::move(trivia.comments);
+    if (!trivia.trailing.empty()) pending_.insert(pending_.begin(), {trivia.trailing, false});
     while (!is(Kind::close_paren)) {
       if (!parse_argument(call)) return false;
       Trivia behind = take_trivia(false);
@@ -259,8 +274,18 @@ private:
     if (token.kind == Kind::end_of_file && lexed_.cut) return false;
     bool lost = token.kind == Kind::end_of_file || token.kind == Kind::end_ ||
                 token.kind == Kind::word || token.kind == Kind::do_;
-    if (lost) return refuse(open, quote(opening) + " is not closed", "add " + quote(closing));
+    if (lost) {
+      back_to_line_end();
+      return refuse(open, quote(opening) + " is not closed", "add " + quote(closing));
+    }
     return unexpected(token, "`,` or " + quote(closing));
+  }
+
+  /// The line that follows is a statement of its own, not part of the faulty one.
+  void back_to_line_end() {
+    while (at_ > 0 &&
+           (tokens_[at_ - 1].kind == Kind::newline || tokens_[at_ - 1].kind == Kind::comment))
+      --at_;
   }
 
   /// After a comma: comments of the last argument and of the next.
@@ -377,6 +402,10 @@ private:
       if (!trivia.trailing.empty()) item.comments.push_back({trivia.trailing, false});
       for (Comment& comment : trivia.comments)
         item.comments.push_back(std::move(comment));
+      if (trivia.line_ended && (is(Kind::word) || is(Kind::end_))) {
+        back_to_line_end();
+        return refuse(item.key_offset, "`" + *item.key + ":` has no value");
+      }
       if (!starts_value(peek().kind)) return unexpected(peek(), "a value for `" + *item.key + ":`");
     }
     return parse_value(item.value);
@@ -413,6 +442,11 @@ private:
     case Kind::integer: return take_integer(value);
     case Kind::real: return take_real(value);
     case Kind::alias:
+      if (peek(1).kind == Kind::operator_ && text_of(peek(1)) == ".")
+        return refuse(token.offset,
+                      "calling a function of " + quote(text_of(token)) +
+                          " is not allowed: a cluster file is data, not a program",
+                      "write the value itself");
       take();
       value.kind = Expression::Kind::alias;
       return true;
@@ -573,18 +607,36 @@ private:
   /// Remembers the innermost block whose `end` stands further left than its line: where an `end`
   /// is missing, that block took the one of the block around it.
   void note_end(const Call& call, const Block& block, const Token& end) {
-    bool first_on_line = at_ >= 2 && tokens_[at_ - 2].kind == Kind::newline;
-    if (suspect_ || !first_on_line) return;
-    Position opened = source_.position(call.offset);
-    Position closed = source_.position(end.offset);
-    if (opened.line != closed.line && opened.column > closed.column)
+    auto opened = indentation(call.offset);
+    auto closed = indentation(end.offset);
+    if (!suspect_ && opened && closed && *opened > *closed)
       suspect_ = Suspect{call.name, block.offset};
+  }
+
+  /// How far right something stands that is the first on its line.
+  std::optional<std::size_t> indentation(std::size_t offset) const {
+    const std::string& text = source_.text();
+    std::size_t start = offset;
+    while (start > 0 && (text[start - 1] == ' ' || text[start - 1] == '\t'))
+      --start;
+    if (start > 0 && text[start - 1] != '\n') return std::nullopt;
+    return offset - start;
+  }
+
+  /// Remembers the first statement without a block whose next one stands further right: where an
+  /// `end` is too many, it lacks its `do`.
+  void note_indentation(const Block& block) {
+    if (lacks_do_ || block.calls.empty() || block.calls.back().block) return;
+    auto before = indentation(block.calls.back().offset);
+    auto now = indentation(peek().offset);
+    if (before && now && *now > *before) lacks_do_ = block.calls.back().offset;
   }
 
   void missing_end(const Call& call, const Block& block) {
     // The innermost block left open says it for those around it.
-    if (!structure_known_ || lexed_.cut) return;
+    bool told = !structure_known_ || lexed_.cut;
     structure_known_ = false;
+    if (told) return;
     if (!suspect_) {
       refuse(block.offset, "this `do` of `" + call.name + "` has no `end`", "add `end`");
       return;
@@ -644,10 +696,10 @@ private:
 
   bool line_goes_on(std::size_t open) const {
     Kind before = at_ > 0 ? tokens_[at_ - 1].kind : Kind::newline;
-    if (before == Kind::comma || before == Kind::operator_) return true;
     Kind after = peek(1).kind;
+    if (before == Kind::operator_) return true;
     bool new_statement = after == Kind::word || after == Kind::end_;
-    return open > 0 && !new_statement;
+    return (open > 0 || before == Kind::comma) && !new_statement;
   }
 
   void skip_block() {
@@ -688,6 +740,7 @@ private:
     std::size_t offset;
   };
   std::optional<Suspect> suspect_;
+  std::optional<std::size_t> lacks_do_;
   bool structure_known_ = true;
   bool cut_reported_ = false;
 };

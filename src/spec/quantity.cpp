@@ -190,10 +190,19 @@ Result<MemorySize> parse_memory_size(std::string_view text) {
               : unit == "tib"                                 ? 40
                                                               : 0;
   if (shift == 0) return refuse("unknown unit " + quoted(written.unit));
+  bool nominal = shift == 30 && unit != "gib";
+  if (nominal) return memory_size_of(*number);
   double bytes = std::ldexp(*number, shift);
-  if (bytes < 1 || bytes > most_bytes) return refuse("it is out of range");
-  if (unit != "mib" && unit != "gib" && unit != "tib" && *number == std::floor(*number))
-    return MemorySize{MemorySize::Kind::nominal_gb, static_cast<std::int64_t>(*number)};
+  if (!(bytes >= 1 && bytes <= most_bytes)) return refuse("it is out of range");
+  return MemorySize{MemorySize::Kind::exact, static_cast<std::int64_t>(std::llround(bytes))};
+}
+
+Result<MemorySize> memory_size_of(double gigabytes) {
+  double bytes = std::ldexp(gigabytes, 30);
+  if (!(bytes >= 1 && bytes <= most_bytes))
+    return fail(ErrorCode::invalid, "the size is out of range", "write a number of GB above 0");
+  if (gigabytes == std::floor(gigabytes))
+    return MemorySize{MemorySize::Kind::nominal_gb, static_cast<std::int64_t>(gigabytes)};
   return MemorySize{MemorySize::Kind::exact, static_cast<std::int64_t>(std::llround(bytes))};
 }
 

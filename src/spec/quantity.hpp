@@ -25,4 +25,8 @@ Result<CheckpointPolicy> parse_checkpoint_policy(std::string_view text);
 /// exact. Positive. Errors: `invalid`.
 Result<MemorySize> parse_memory_size(std::string_view text);
 
+/// A number without unit: whole ones are nominal GB, others that many GiB, exact. Errors: `invalid`
+/// unless it is above 0 and in range.
+Result<MemorySize> memory_size_of(double gigabytes);
+
 }  // namespace zed::spec

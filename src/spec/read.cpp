@@ -13,15 +13,6 @@ namespace {
 constexpr std::size_t longest_text = 4096;
 constexpr std::size_t longest_word = 255;
 
-/// Elixir's own forms that people try; none is data.
-bool is_code(std::string_view name) {
-  static constexpr std::array<std::string_view, 19> forms{
-      "def",   "defp",   "defmacro", "defstruct", "import", "alias", "require",
-      "if",    "unless", "for",      "case",      "cond",   "with",  "quote",
-      "raise", "try",    "receive",  "while",     "fun"};
-  return std::find(forms.begin(), forms.end(), name) != forms.end();
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
   for (const std::string& name : names)
@@ -70,6 +61,7 @@ std::string Reader::example(const Met& met) const {
 // --- verbs
 
 void Reader::unknown_verb(const Call& call, Place place) {
+  if (is_code_form(call.name)) return;  // reported by the parser
   auto places = places_of(call.name);
   if (call.name.front() == '@' && call.name != "@moduledoc")
     return error(call.offset, "attribute " + quote(call.name) + " is not allowed",
@@ -78,15 +70,16 @@ void Reader::unknown_verb(const Call& call, Place place) {
     std::vector<std::string> homes;
     for (Place home : places)
       homes.push_back(spec::describe(home));
-    return error(call.offset, quote(call.name) + " does not belong into " + spec::describe(place),
-                 "it belongs into " + join(homes, " or "));
+    std::string where = place == Place::file ? " stands outside a `deploy` block"
+                                             : " does not belong in " + spec::describe(place);
+    return error(call.offset, quote(call.name) + where, "it belongs in " + join(homes, " or "));
   }
-  if (is_code(call.name))
-    return error(call.offset,
-                 quote(call.name) + " is not allowed: a cluster file is data, not a program");
   auto known = verb_names(place);
+  std::string hint = nearest(call.name, known);
+  // A faulty statement that is near to no verb was not meant as one.
+  if (call.broken && hint.empty()) return;
   error(call.offset, "unknown verb " + quote(call.name) + " in " + spec::describe(place),
-        nearest(call.name, known, "known here: " + list_of(known)));
+        hint.empty() ? "known here: " + list_of(known) : hint);
 }
 
 bool Reader::block_is_legal(const Met& met) {
@@ -260,9 +253,10 @@ std::optional<bool> Reader::boolean(const Expression& value, std::string_view su
 }
 
 std::optional<MemorySize> Reader::size(const Expression& value, std::string_view subject) {
-  if (!value.is_number() && !value.is_string())
-    return wrong(value, subject, "a size", "write 24 (GB), or \"24GiB\"");
-  auto parsed = parse_memory_size(value.text);
+  const std::string example = "write 24 (GB), or \"24GiB\"";
+  if (!value.is_number() && !value.is_string()) return wrong(value, subject, "a size", example);
+  if (value.is_number() && value.real <= 0) return wrong(value, subject, "a size above 0", example);
+  auto parsed = value.is_string() ? parse_memory_size(value.text) : memory_size_of(value.real);
   if (parsed) return *parsed;
   error(value.offset, std::string(subject) + ": " + parsed.error().message, parsed.error().hint);
   return std::nullopt;
@@ -305,6 +299,14 @@ std::optional<DatasetName> Reader::dataset(const Expression& value, std::string_
     return std::nullopt;
   }
   return *parsed;
+}
+
+std::optional<std::string> Reader::pool(const Expression& value, std::string_view subject) {
+  auto name = text(value, subject);
+  if (!name || DatasetName::parse(*name)) return name;
+  error(value.offset, quote(*name) + " is no pool's name",
+        "write it as `zpool list` shows it: \"tank\"");
+  return std::nullopt;
 }
 
 std::optional<Millis> Reader::duration(const Expression& value, std::string_view subject) {

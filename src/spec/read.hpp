@@ -67,6 +67,7 @@ public:
   std::optional<std::string> version(const Expression& value, std::string_view subject);
   std::optional<NodeName> node(const Expression& value, std::string_view subject);
   std::optional<DatasetName> dataset(const Expression& value, std::string_view subject);
+  std::optional<std::string> pool(const Expression& value, std::string_view subject);
   std::optional<Millis> duration(const Expression& value, std::string_view subject);
   /// The name of a job or model: one legal component of a dataset's name.
   std::optional<std::string> component(const Expression& value, std::string_view subject);

@@ -65,7 +65,7 @@ private:
     if (const Expression* value = reader_.first(met))
       cluster_.name = reader_.component(*value, "`deploy`").value_or("");
     reader_.keywords(met, {"pool"}, false, [&](const Argument& argument) {
-      if (auto pool = reader_.dataset(argument.value, "`pool:`")) cluster_.pool = pool->str();
+      cluster_.pool = reader_.pool(argument.value, "`pool:`").value_or("");
     });
     if (met.call.block)
       reader_.each(*met.call.block, Place::deploy, [&](const Met& inner) { declare(inner); });

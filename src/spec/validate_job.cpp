@@ -141,8 +141,8 @@ private:
   }
 
   void env_value(const Argument& argument) {
-    if (argument.value.is_string() && argument.value.text.empty())
-      job_.env[*argument.key] = "";
+    if (argument.value.is_string() && trim(argument.value.text).empty())
+      job_.env[*argument.key] = argument.value.text;
     else if (auto text = reader_.text(argument.value, keyed(argument)))
       job_.env[*argument.key] = *text;
   }

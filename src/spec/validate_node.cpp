@@ -142,8 +142,7 @@ std::optional<NodeDraft> read_node(Reader& reader, const Met& met) {
                       return read_address(reader, argument, draft.node);
                     if (*argument.key == "store") return read_store(reader, argument, draft.node);
                     if (*argument.key == "run_as") return read_run_as(reader, argument, draft.node);
-                    if (auto pool = reader.dataset(argument.value, "`pool:`"))
-                      draft.node.pool = pool->str();
+                    draft.node.pool = reader.pool(argument.value, "`pool:`");
                   });
   if (met.call.block)
     reader.each(*met.call.block, Place::node,

@@ -29,11 +29,18 @@ void read_to(Reader& reader, const Met& met, PolicyDraft& draft) {
   }
 }
 
-/// Where in the file an offset of a string's value is: exact as long as nothing before it is
-/// escaped.
+/// Where in the file an offset of a string's value is: exact for a plain string whose escapes are
+/// one character each, else the string itself.
 std::size_t offset_in_file(const Expression& value, std::size_t offset) {
-  bool plain = value.kind == Expression::Kind::string && value.raw.size() == value.text.size() + 2;
-  return plain ? value.offset + 1 + offset : value.offset;
+  if (value.kind != Expression::Kind::string) return value.offset;
+  std::size_t raw = 1;  // behind the quote
+  for (std::size_t i = 0; i < offset && raw < value.raw.size(); ++i, ++raw) {
+    if (value.raw[raw] != '\\') continue;
+    ++raw;
+    if (value.raw[raw] == 'x' || value.raw[raw] == 'u' || value.raw[raw] == '\n')
+      return value.offset;
+  }
+  return value.offset + raw;
 }
 
 void read_filter(Reader& reader, const Met& met, ReplicationPolicy& policy) {

@@ -92,6 +92,13 @@ bool is_not_built(std::string_view name, Place place) {
   });
 }
 
+bool is_code_form(std::string_view name) {
+  static constexpr std::string_view forms[] = {
+      "def", "defp", "defmacro", "defstruct", "import", "alias", "require", "if",      "unless",
+      "for", "case", "cond",     "with",      "quote",  "raise", "try",     "receive", "while"};
+  return std::find(std::begin(forms), std::end(forms), name) != std::end(forms);
+}
+
 const Verb* find_verb(std::string_view name, Place place) {
   for (const Verb& verb : verbs)
     if (verb.name == name && verb.place == place) return &verb;

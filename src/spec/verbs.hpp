@@ -46,6 +46,9 @@ inline constexpr std::array<NotBuilt, 1> verbs_not_built{{
 }};
 bool is_not_built(std::string_view name, Place place);
 
+/// Elixir's own forms that people try in a cluster file: def, if, import and the like.
+bool is_code_form(std::string_view name);
+
 const Verb* find_verb(std::string_view name, Place place);
 std::vector<std::string> verb_names(Place place);
 std::vector<Place> places_of(std::string_view name);

@@ -1,0 +1,3 @@
+﻿deploy :fleet do
+  nod :server
+end

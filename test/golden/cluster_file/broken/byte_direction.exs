@@ -1,0 +1,4 @@
+deploy :fleet do
+  # safe ‮ evil
+  node :server
+end

@@ -1,0 +1,3 @@
+deploy :fleet do
+  node :server
+end

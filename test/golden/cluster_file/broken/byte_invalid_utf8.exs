@@ -1,0 +1,4 @@
+deploy :fleet do
+  node :servér
+  # café
+end

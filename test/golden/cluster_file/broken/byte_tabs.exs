@@ -1,0 +1,5 @@
+deploy :fleet do
+	node :server do
+		gpu	"A100",	vrm: 80
+	end
+end

@@ -1,0 +1,6 @@
+deploy :fleet, pool: "tank" do
+  node :server do
+    labels ~w(fast quiet)
+    dataset ~s(models)
+  end
+end

@@ -1,0 +1,2 @@
+deploy :fleet, pol: "tank" do
+end

@@ -1,0 +1,2 @@
+deploy pool: "tank" do
+end

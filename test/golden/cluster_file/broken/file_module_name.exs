@@ -1,0 +1,5 @@
+defmodule :gpu do
+  use Zed.DSL
+  deploy :one do
+  end
+end

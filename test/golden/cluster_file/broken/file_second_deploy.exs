@@ -1,0 +1,5 @@
+deploy :one do
+end
+
+deploy :two do
+end

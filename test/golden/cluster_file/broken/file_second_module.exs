@@ -1,0 +1,9 @@
+defmodule A do
+  use Zed.DSL
+  deploy :one do
+  end
+end
+
+defmodule B do
+  use Zed.DSL
+end

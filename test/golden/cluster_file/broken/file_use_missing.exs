@@ -1,0 +1,4 @@
+defmodule A do
+  deploy :one do
+  end
+end

@@ -1,0 +1,5 @@
+defmodule A do
+  use GenServer
+  deploy :one do
+  end
+end

@@ -1,0 +1,4 @@
+node :server
+
+deploy :fleet do
+end

@@ -1,0 +1,3 @@
+defmodule A do
+  use Zed.DSL
+end

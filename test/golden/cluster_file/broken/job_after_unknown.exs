@@ -1,0 +1,6 @@
+deploy :fleet, pool: "tank" do
+  job :prepare
+  job :train do
+    after [:prepar, :quite_another]
+  end
+end

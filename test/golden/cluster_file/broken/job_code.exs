@@ -1,0 +1,7 @@
+deploy :fleet, pool: "tank" do
+  job :train do
+    code :src
+    setup ""
+    model "llama"
+  end
+end

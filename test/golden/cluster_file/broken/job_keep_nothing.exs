@@ -1,0 +1,5 @@
+deploy :fleet, pool: "tank" do
+  job :train do
+    keep
+  end
+end

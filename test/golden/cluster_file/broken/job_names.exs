@@ -1,0 +1,7 @@
+deploy :fleet, pool: "tank" do
+  job "train"
+  job :"a/b"
+  job :""
+  job :".hidden"
+  job nil
+end

@@ -1,0 +1,6 @@
+deploy :fleet, pool: "tank" do
+  job :train do
+    shell "a"
+    run "b"
+  end
+end

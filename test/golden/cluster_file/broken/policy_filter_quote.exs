@@ -1,0 +1,9 @@
+deploy :fleet, pool: "tank" do
+  node :server
+  node :laptop
+  replicate :models do
+    from :server
+    to :laptop
+    filter "name == \"x"
+  end
+end

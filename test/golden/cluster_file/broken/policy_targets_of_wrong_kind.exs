@@ -1,0 +1,8 @@
+deploy :fleet, pool: "tank" do
+  node :server
+  node :laptop
+  replicate :models do
+    from "server"
+    to ["laptop", :laptop, :laptop]
+  end
+end

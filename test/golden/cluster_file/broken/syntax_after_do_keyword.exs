@@ -1,0 +1,1 @@
+deploy :fleet, do: (node :a), pool: "tank"

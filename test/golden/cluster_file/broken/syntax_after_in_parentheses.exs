@@ -1,0 +1,1 @@
+deploy :fleet, do: (job :a; job :b, do: (after :a; priority 1))

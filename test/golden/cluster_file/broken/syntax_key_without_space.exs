@@ -1,0 +1,5 @@
+deploy :fleet, pool: "tank" do
+  node :server do
+    gpu "A100", vram:80
+  end
+end

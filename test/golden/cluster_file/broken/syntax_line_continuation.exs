@@ -1,0 +1,3 @@
+deploy :fleet, \
+  pool: "tank" do
+end

@@ -1,0 +1,5 @@
+deploy :fleet do
+  node :server
+    gpu "A100"
+  end
+end

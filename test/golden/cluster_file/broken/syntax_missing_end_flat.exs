@@ -1,0 +1,4 @@
+deploy :fleet do
+node :server do
+gpu "A100"
+end

@@ -1,0 +1,5 @@
+deploy :fleet do
+  node :server
+  end
+  node :laptop
+end

@@ -1,0 +1,2 @@
+deploy :fleet, do: (node :a) do
+end

@@ -1,0 +1,2 @@
+deploy :fleet, pool: "tank do
+end

@@ -1,0 +1,12 @@
+﻿deploy :fleet do
+  # Überschrift
+  node :server
+
+
+  job :a do
+    shell """
+    one
+      two
+    """
+  end
+end

@@ -1,0 +1,2 @@
+deploy :fleet do
+end

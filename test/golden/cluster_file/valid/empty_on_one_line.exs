@@ -1,0 +1,1 @@
+deploy :fleet do end
