@@ -1,0 +1,309 @@
+#include "stream/transfers.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/read.hpp>
+
+#include "base/log.hpp"
+#include "net/asio.hpp"
+#include "net/connection.hpp"
+#include "net/listener.hpp"
+#include "stream/relay.hpp"
+
+namespace zed::stream {
+namespace {
+
+constexpr Millis redial_after = Millis{500};
+constexpr Millis second_dials_after = seconds(5);
+constexpr Millis progress_every = Millis{500};
+constexpr Millis hello_within = seconds(5);
+constexpr std::size_t most_strangers = 64;  ///< connections that have not said hello yet
+
+/// Shared by the loop and the transfer's thread.
+struct Running {
+  explicit Running(net::Fd fd, Millis silence) : socket(std::move(fd), silence) {}
+
+  void cancel() {
+    {
+      std::lock_guard lock(mutex);
+      cancelled = true;
+    }
+    changed.notify_all();
+    socket.stop();
+  }
+  /// Waits; false if cancelled meanwhile.
+  bool pause(Millis wait) {
+    std::unique_lock lock(mutex);
+    return !changed.wait_for(lock, std::chrono::milliseconds(wait.value),
+                             [this] { return cancelled; });
+  }
+
+  FrameSocket socket;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool cancelled = false;
+  std::thread thread;
+};
+
+/// Rate over the time between two reports.
+class ProgressMeter {
+public:
+  /// True if it is time to report; then `rate` is bytes per second since the last report.
+  bool due(Bytes done, Bytes& rate) {
+    auto now = std::chrono::steady_clock::now();
+    auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_time_).count();
+    if (passed < progress_every.value) return false;
+    rate = Bytes{(done - last_done_).value * 1000 / passed};
+    last_time_ = now;
+    last_done_ = done;
+    return true;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_time_ = std::chrono::steady_clock::now();
+  Bytes last_done_;
+};
+
+}  // namespace
+
+struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
+  /// A transfer that waits for its turn, for the other end, or runs.
+  struct Entry {
+    explicit Entry(net::Loop& loop) : dial_timer(loop), meeting_timer(loop) {}
+    TransferRequest request;
+    bool begun = false;  ///< has had its turn
+    net::Timer dial_timer;
+    net::Timer meeting_timer;
+    std::shared_ptr<Running> running;
+  };
+  /// A connection that has not shown its ticket.
+  struct Stranger {
+    Stranger(net::Loop& loop, boost::asio::ip::tcp::socket s) : socket(std::move(s)), limit(loop) {}
+    boost::asio::ip::tcp::socket socket;
+    net::Timer limit;
+    std::array<std::byte, hello_size> hello{};
+  };
+
+  Core(net::Loop& loop_, env::Store& store_, TransferOptions options_, TransferHandlers handlers_)
+      : loop(loop_), store(store_), options(std::move(options_)), handlers(std::move(handlers_)) {}
+
+  void begin_next();
+  void begin(Entry& entry);
+  void dial(const StepId& step);
+  void dialled(const StepId& step, net::Fd socket);
+  void accept(net::Fd socket);
+  void greeted(Stranger& stranger);
+  void run(Entry& entry, net::Fd socket);
+  void finished(const StepId& step, Result<Outcome> result);
+  void end(const StepId& step, Result<Outcome> result);
+  std::size_t begun_count() const;
+
+  net::Loop& loop;
+  env::Store& store;
+  TransferOptions options;
+  TransferHandlers handlers;
+  std::optional<net::Listener> listener;
+  std::map<StepId, Entry> entries;
+  std::deque<StepId> waiting;
+  std::map<std::uint64_t, std::shared_ptr<Stranger>> strangers;
+  std::uint64_t next_stranger = 0;
+};
+
+std::size_t Transfers::Core::begun_count() const {
+  std::size_t count = 0;
+  for (const auto& entry : entries)
+    count += entry.second.begun ? 1 : 0;
+  return count;
+}
+
+void Transfers::Core::begin_next() {
+  while (!waiting.empty() && begun_count() < options.most_at_once) {
+    auto entry = entries.find(waiting.front());
+    waiting.pop_front();
+    if (entry != entries.end()) begin(entry->second);
+  }
+}
+
+void Transfers::Core::begin(Entry& entry) {
+  entry.begun = true;
+  StepId step = entry.request.step;
+  bool dials_first = entry.request.sends == entry.request.ticket.source_dials;
+  entry.dial_timer.start(dials_first ? Millis{0} : second_dials_after,
+                         [this, step] { dial(step); });
+  entry.meeting_timer.start(options.meeting, [this, step] {
+    end(step, fail(ErrorCode::unavailable, "the other end of the transfer did not come",
+                   "it may be behind a firewall that lets neither end dial"));
+  });
+}
+
+void Transfers::Core::dial(const StepId& step) {
+  auto entry = entries.find(step);
+  if (entry == entries.end() || entry->second.running) return;
+  const Ticket& ticket = entry->second.request.ticket;
+  auto address = net::Endpoint::parse(entry->second.request.sends ? ticket.target_address
+                                                                  : ticket.source_address);
+  auto again = [this, step](const Error& error) {
+    auto found = entries.find(step);
+    if (found == entries.end() || found->second.running) return;
+    if (error.code == ErrorCode::refused) {
+      end(step, fail(error));
+      return;
+    }
+    found->second.dial_timer.start(redial_after, [this, step] { dial(step); });
+  };
+  if (!address) {
+    again(address.error());
+    return;
+  }
+  net::ConnectOptions connect;
+  connect.exposure = options.exposure;
+  net::connect_tcp(loop, *address, connect,
+                   [weak = weak_from_this(), step, again](Result<net::Fd> socket) {
+                     auto core = weak.lock();
+                     if (!core) return;
+                     if (socket)
+                       core->dialled(step, std::move(*socket));
+                     else
+                       again(socket.error());
+                   });
+}
+
+void Transfers::Core::dialled(const StepId& step, net::Fd socket) {
+  auto entry = entries.find(step);
+  if (entry == entries.end() || entry->second.running) return;
+  StreamHello hello{entry->second.request.sends ? End::sender : End::receiver,
+                    entry->second.request.ticket.id};
+  std::string bytes = encode_hello(hello);
+  // 24 bytes into an empty socket buffer: taken whole, or the connection is already dead.
+  if (::write(socket.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    entry->second.dial_timer.start(redial_after, [this, step] { dial(step); });
+    return;
+  }
+  run(entry->second, std::move(socket));
+}
+
+void Transfers::Core::accept(net::Fd socket) {
+  if (strangers.size() >= most_strangers) return;
+  std::uint64_t id = ++next_stranger;
+  auto stranger = std::make_shared<Stranger>(loop, net::adopt_tcp(loop, std::move(socket)));
+  strangers[id] = stranger;
+  stranger->limit.start(hello_within, [this, id] { strangers.erase(id); });
+  boost::asio::async_read(
+      stranger->socket, boost::asio::buffer(stranger->hello.data(), hello_size),
+      [weak = weak_from_this(), stranger, id](boost::system::error_code error, std::size_t) {
+        auto core = weak.lock();
+        if (!core || core->strangers.erase(id) == 0 || error) return;
+        core->greeted(*stranger);
+      });
+}
+
+void Transfers::Core::greeted(Stranger& stranger) {
+  auto hello = decode_hello(stranger.hello);
+  if (!hello) {
+    log_warning("data connection refused: " + hello.error().describe());
+    return;
+  }
+  for (auto& item : entries) {
+    Entry& entry = item.second;
+    bool ours = entry.request.ticket.id == hello->ticket &&
+                entry.request.sends == (hello->end == End::receiver);
+    if (!ours || entry.running || !entry.begun) continue;
+    boost::system::error_code error;
+    int fd = stranger.socket.release(error);
+    if (!error) run(entry, net::Fd(fd));
+    return;
+  }
+  log_warning("data connection refused: it shows no ticket that is expected here");
+}
+
+void Transfers::Core::run(Entry& entry, net::Fd socket) {
+  entry.dial_timer.cancel();
+  entry.meeting_timer.cancel();
+  entry.running = std::make_shared<Running>(std::move(socket), options.silence);
+  auto work = [weak = weak_from_this(), &shared_loop = loop, &shared_store = store,
+               request = entry.request, running = entry.running] {
+    ProgressMeter meter;
+    ReportProgress report = [&](Bytes done, Bytes total) {
+      Bytes rate;
+      if (!meter.due(done, rate)) return;
+      shared_loop.post([weak, step = request.step, done, total, rate] {
+        if (auto core = weak.lock()) core->handlers.progressed(step, done, total, rate);
+      });
+    };
+    Pause pause = [&](Millis wait) { return running->pause(wait); };
+    auto result = request.sends
+                      ? send_snapshot(shared_store, request.ticket, running->socket, report, pause)
+                      : receive_snapshot(shared_store, request, running->socket, report);
+    shared_loop.post([weak, step = request.step, result = std::move(result)]() mutable {
+      if (auto core = weak.lock()) core->finished(step, std::move(result));
+    });
+  };
+  entry.running->thread = std::thread(std::move(work));
+}
+
+void Transfers::Core::finished(const StepId& step, Result<Outcome> result) {
+  auto entry = entries.find(step);
+  if (entry == entries.end()) return;
+  entry->second.running->thread.join();
+  end(step, std::move(result));
+}
+
+void Transfers::Core::end(const StepId& step, Result<Outcome> result) {
+  if (entries.erase(step) == 0) return;
+  handlers.ended(step, std::move(result));
+  begin_next();
+}
+
+Transfers::Transfers(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+Transfers::~Transfers() {
+  for (auto& item : core_->entries) {
+    if (!item.second.running) continue;
+    item.second.running->cancel();
+    item.second.running->thread.join();
+  }
+}
+
+Result<std::unique_ptr<Transfers>> Transfers::open(net::Loop& loop, env::Store& store,
+                                                   TransferOptions options,
+                                                   TransferHandlers handlers) {
+  auto core = std::make_shared<Core>(loop, store, std::move(options), std::move(handlers));
+  ZED_TRY(auto listener, net::Listener::tcp(loop, core->options.listen, core->options.exposure,
+                                            [weak = std::weak_ptr<Core>(core)](net::Fd fd) {
+                                              if (auto self = weak.lock())
+                                                self->accept(std::move(fd));
+                                            }));
+  core->listener.emplace(std::move(listener));
+  return std::unique_ptr<Transfers>(new Transfers(std::move(core)));
+}
+
+net::Endpoint Transfers::endpoint() const {
+  return core_->listener->endpoint();
+}
+
+void Transfers::start(TransferRequest request) {
+  StepId step = request.step;
+  auto [entry, added] = core_->entries.try_emplace(step, core_->loop);
+  if (!added) return;
+  entry->second.request = std::move(request);
+  core_->waiting.push_back(step);
+  core_->begin_next();
+}
+
+void Transfers::cancel(const StepId& step) {
+  auto entry = core_->entries.find(step);
+  if (entry == core_->entries.end()) return;
+  if (entry->second.running)
+    entry->second.running->cancel();
+  else
+    core_->end(step, fail(ErrorCode::cancelled, "the transfer was cancelled"));
+}
+
+}  // namespace zed::stream

@@ -1,0 +1,61 @@
+#pragma once
+// The data plane of one agent: sends and receives snapshots over connections of their own, each
+// under a one-time ticket. Bytes never pass through the controller.
+
+#include <functional>
+#include <memory>
+
+#include "core/plan.hpp"
+#include "env/store.hpp"
+#include "net/endpoint.hpp"
+#include "net/loop.hpp"
+
+namespace zed::stream {
+
+struct TransferRequest {
+  StepId step;
+  bool sends = true;
+  Ticket ticket;
+  PropertyChanges dataset_changes;  ///< receive: set together with the snapshot
+};
+
+struct Outcome {
+  Bytes moved;                       ///< over the wire by this transfer
+  std::optional<Snapshot> snapshot;  ///< receive: what it made
+};
+
+struct TransferHandlers {
+  std::function<void(const StepId&, Bytes done, Bytes total, Bytes rate)> progressed;
+  /// Exactly once for every start(), after the transfer's thread and connection are gone.
+  std::function<void(const StepId&, Result<Outcome>)> ended;
+};
+
+struct TransferOptions {
+  net::Endpoint listen{"127.0.0.1", 0};
+  net::Exposure exposure = net::Exposure::loopback_only;
+  std::size_t most_at_once = 8;  ///< more wait for their turn
+  Millis silence = seconds(60);  ///< the longest wait for the other end once connected
+  Millis meeting = seconds(30);  ///< the longest wait for the two ends to meet
+};
+
+/// Loop's thread only; handlers run there. The store is called from worker threads.
+class Transfers {
+public:
+  /// Errors: those of listening: `busy` (port in use), `refused` (not loopback).
+  static Result<std::unique_ptr<Transfers>>
+  open(net::Loop& loop, env::Store& store, TransferOptions options, TransferHandlers handlers);
+  ~Transfers();
+
+  /// Where data connections are accepted.
+  net::Endpoint endpoint() const;
+  void start(TransferRequest request);
+  /// Ends it soon, with code `cancelled`; unknown steps are ignored.
+  void cancel(const StepId& step);
+
+private:
+  struct Core;
+  explicit Transfers(std::shared_ptr<Core> core);
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace zed::stream
