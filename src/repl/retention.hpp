@@ -1,6 +1,7 @@
 #pragma once
 // What `keep` keeps, and what goes.
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>

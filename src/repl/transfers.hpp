@@ -41,16 +41,18 @@ struct PolicyTransfers {
 using Filter = std::function<std::optional<std::string>(const Dataset&)>;
 
 /// Everything that `policy` wants moved now: at most one step for each dataset and target. Branches
-/// are left out; a source or target that is not up has no steps.
+/// are left out; a source or target that is silent has no steps; nothing is ever sent onto a
+/// dataset's home; a holder that has not begun the source's timeline has a fork to apply first.
 PolicyTransfers due_transfers(const FleetView& view, const ReplicationPolicy& policy,
                               const Filter& filter);
-/// The same for one dataset and one target.
+/// The same for one dataset and one target; none if nothing is due. `why` begins the step's reason:
+/// "job finetune, copies 1".
 std::optional<Transfer> due_transfer(const FleetView& view, const DatasetId& uuid,
                                      const NodeName& source, const NodeName& target,
                                      const std::string& why, const Retention& retention = {});
 
 /// The plan steps of one transfer: send and receive with one ticket, or follow-home. Empty for a
-/// conflict and for what is up to date. `properties`: what the replica's own become.
+/// conflict and for what is up to date. The view must be the one that the transfer was made from.
 std::vector<PlanStep> plan_steps(const FleetView& view, const Transfer& transfer,
                                  const ControllerTerm& term, IdSource& ids);
 
