@@ -3,6 +3,7 @@
 // the world. The shell in bin/ and the simulation both perform these effects and make these events.
 //
 // The rule of effects: effects of one vector are unordered and any of them may be lost in a crash.
+// (Messages to one link keep their order, as the connection does.)
 // What must be durable first is emitted only on the event that reports it durable. An effect that
 // has a result carries an id, and the event of its result carries the same one; results of ids that
 // the agent no longer waits for are dropped.
@@ -77,6 +78,12 @@ struct SupervisorLost {
   Generation generation;
 };
 
+/// All processes of the attempt are frozen or thawed (or could not be).
+struct ProcessesFrozen {
+  EffectId effect = 0;
+  Status result;
+};
+
 /// A job process said hello on its socket, or went away.
 struct JobConnected {
   JobConnection connection = 0;
@@ -145,7 +152,8 @@ using Event =
     std::variant<Started, Tick, ControllerConnected, ControllerSaid, ControllerGone, StoreReturned,
                  AttemptStarted, AttemptExited, SupervisorLost, JobConnected, JobDisconnected,
                  CheckpointAsked, JobStopped, TransferProgressed, TransferEnded, ImportEnded,
-                 GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored, LogRead>;
+                 GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored, LogRead,
+                 ProcessesFrozen>;
 
 // ---- effects ------------------------------------------------------------------------------------
 
@@ -180,11 +188,12 @@ struct ExtendLease {
   Millis lease;
 };
 /// Freeze or thaw all processes of an attempt (a time-based checkpoint of a job that is not
-/// connected).
+/// connected). Answered by ProcessesFrozen; a freeze unanswered for 10 s is given up and thawed.
 struct FreezeProcesses {
   JobId job;
   Generation generation;
   bool frozen = true;
+  EffectId id = 0;
 };
 /// Remove the launch and exit record of an acknowledged attempt.
 struct ForgetAttempt {

@@ -1,0 +1,358 @@
+// Transfers, both roles; imports; and the holds that keep snapshots while they are read.
+//
+// A transfer belongs to one timeline: its ticket says which, and a fork of the dataset ends every
+// transfer first and waits for their ends. Snapshots are held on both ends while one runs; the
+// property `held` names our holds before they exist, so that a later run can release what a crash
+// left.
+
+#include <algorithm>
+
+#include "agent/matters.hpp"
+#include "base/text.hpp"
+
+namespace zed::agent {
+namespace {
+
+constexpr std::size_t most_transfers = 64;
+constexpr std::size_t most_imports = 16;
+constexpr Millis progress_every = seconds(1);
+
+Error refusal(ErrorCode code, std::string why, std::string hint = "the controller plans again") {
+  return Error{code, std::move(why), {}, std::move(hint)};
+}
+
+std::string transfer_tag(const Ticket& ticket) {
+  return "transfer." + ticket.id.str();
+}
+
+/// What both roles check of the copy here.
+Status check_copy(const Machine& m, const Ticket& ticket, const Dataset& there) {
+  if (there.uuid != ticket.uuid)
+    return fail(refusal(ErrorCode::stale, there.name.str() + " is another dataset"));
+  if (there.timeline().value_or(Timeline{}) != ticket.timeline)
+    return fail(refusal(ErrorCode::stale, there.name.str() + " is on another timeline"));
+  if (m.is_forking(there.name))
+    return fail(refusal(ErrorCode::busy, there.name.str() + " is being forked"));
+  return {};
+}
+
+Status check_room(const Machine& m) {
+  if (m.transfers.size() < most_transfers) return {};
+  return fail(refusal(ErrorCode::busy, "too many transfers run on " + m.name.str()));
+}
+
+/// A transfer that is registered: forks see it from here on. Held by the closures that prepare it;
+/// if they end without starting it, it is gone again.
+class Preparation {
+public:
+  Preparation(Machine& m, StepId step) : m_(m), step_(step) {}
+  ~Preparation() {
+    if (m_.closing_down) return;
+    auto found = m_.transfers.find(step_);
+    if (found == m_.transfers.end() || found->second.started) return;
+    Transfer transfer = std::move(found->second);
+    m_.transfers.erase(found);
+    release_all(m_, transfer);
+  }
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+  static void release_all(Machine& m, const Transfer& transfer);
+
+private:
+  Machine& m_;
+  StepId step_;
+};
+
+/// What a role holds here: a sender what it sends and its base, a receiver its base.
+std::vector<std::string> held_by(const Machine& m, const Transfer& transfer) {
+  std::vector<std::string> names;
+  auto known = m.datasets.find(transfer.dataset);
+  if (known == m.datasets.end()) return names;
+  const Dataset& there = known->second;
+  if (transfer.role == StartTransfer::Role::send)
+    if (const Snapshot* snapshot = there.find(transfer.ticket.snapshot))
+      names.push_back(snapshot->name);
+  if (transfer.ticket.base)
+    if (const Snapshot* base = there.find(*transfer.ticket.base)) names.push_back(base->name);
+  return names;
+}
+
+void Preparation::release_all(Machine& m, const Transfer& transfer) {
+  for (const std::string& name : held_by(m, transfer))
+    release(m, transfer.dataset, name, transfer_tag(transfer.ticket));
+}
+
+void begin(Machine& m, const StepId& id, StartTransfer start) {
+  auto found = m.transfers.find(id);
+  if (found == m.transfers.end()) return;
+  if (found->second.cancelled)
+    return found->second.step->fail(refusal(ErrorCode::cancelled, found->second.why_cancelled));
+  found->second.started = true;
+  m.emit(std::move(start));
+}
+
+void hold_all(Machine& m, const Turn& turn, std::vector<std::string> names,
+              std::shared_ptr<Preparation> preparation, StartTransfer start) {
+  if (names.empty()) return begin(m, start.step, std::move(start));
+  std::string name = names.back();
+  names.pop_back();
+  std::string tag = transfer_tag(start.ticket);
+  hold(m, turn, name, tag, [&m, turn, names, preparation, start](Status held) {
+    auto found = m.transfers.find(start.step);
+    if (!held && found != m.transfers.end()) return found->second.step->fail(held.error());
+    hold_all(m, turn, names, preparation, start);
+  });
+}
+
+void prepare(Machine& m, const Turn& turn, const Step& step, StartTransfer start) {
+  Transfer transfer;
+  transfer.step = step;
+  transfer.role = start.role;
+  transfer.ticket = start.ticket;
+  transfer.dataset = turn->dataset();
+  auto names = held_by(m, transfer);
+  m.transfers[start.step] = std::move(transfer);
+  auto preparation = std::make_shared<Preparation>(m, start.step);
+  hold_all(m, turn, std::move(names), std::move(preparation), std::move(start));
+}
+
+Status check_send(const Machine& m, const Ticket& ticket, const std::optional<Dataset>& there) {
+  ZED_CHECK(check_room(m));
+  if (ticket.source != m.name)
+    return fail(refusal(ErrorCode::invalid, "the ticket's source is " + ticket.source.str()));
+  if (!there)
+    return fail(refusal(ErrorCode::not_found, "no dataset " + ticket.dataset.str() + " here"));
+  ZED_CHECK(check_copy(m, ticket, *there));
+  auto has = [&](const CheckpointId& id) { return there->find(id) != nullptr; };
+  if (!has(ticket.snapshot) || (ticket.base && !has(*ticket.base)))
+    return fail(refusal(ErrorCode::not_found, "a snapshot of the ticket is not here"));
+  return {};
+}
+
+bool is_receiving(const Machine& m, const DatasetName& dataset) {
+  return std::any_of(m.transfers.begin(), m.transfers.end(), [&](const auto& entry) {
+    return entry.second.dataset == dataset && entry.second.role == StartTransfer::Role::receive;
+  });
+}
+
+Status check_new_copy(const Machine& m, const Ticket& ticket) {
+  ZED_CHECK(may_make(m, ticket.target_dataset));
+  if (ticket.base)
+    return fail(refusal(ErrorCode::stale, "no copy is here that the increment could follow"));
+  return {};
+}
+
+Status check_receive(const Machine& m, const Ticket& ticket, const std::optional<Dataset>& there) {
+  ZED_CHECK(check_room(m));
+  if (ticket.target != m.name)
+    return fail(refusal(ErrorCode::invalid, "the ticket's target is " + ticket.target.str()));
+  if (is_receiving(m, ticket.target_dataset))
+    return fail(refusal(ErrorCode::busy, ticket.target_dataset.str() + " is being received"));
+  if (!there) return check_new_copy(m, ticket);
+  // What an interrupted first receive left has no identity yet.
+  bool only_partial = there->receiving && there->uuid.is_nil() && there->snapshots.empty();
+  if (only_partial) return check_new_copy(m, ticket);
+  ZED_CHECK(check_copy(m, ticket, *there));
+  if (there->property(property::home) == m.name.str())
+    return fail(refusal(ErrorCode::refused, "this is the home of " + there->name.str()));
+  if (m.is_written(there->name))
+    return fail(refusal(ErrorCode::busy, "an attempt writes " + there->name.str()));
+  const Snapshot* newest = there->newest();
+  std::optional<CheckpointId> at;
+  if (newest != nullptr) at = newest->id;
+  if (at != ticket.base)
+    return fail(refusal(ErrorCode::stale, "the increment does not follow the newest snapshot of " +
+                                              there->name.str() + " here"));
+  return {};
+}
+
+PropertyChanges replica_changes(const ReceiveSnapshot& action) {
+  PropertyChanges changes;
+  for (const auto& [key, value] : action.dataset_properties)
+    if (key != property::intent && key != property::branch_of && key != held_property)
+      changes[key] = value;
+  return changes;
+}
+
+/// The outcome as the step's answer; what arrived must be what the ticket names.
+void answer_transfer(const Transfer& transfer, const Result<TransferOutcome>& result) {
+  if (!result) {
+    Error error = result.error();
+    if (transfer.cancelled) error = refusal(ErrorCode::cancelled, transfer.why_cancelled);
+    return transfer.step->fail(std::move(error));
+  }
+  if (transfer.role == StartTransfer::Role::send)
+    return transfer.step->succeed(std::nullopt, result->moved);
+  if (!result->snapshot || result->snapshot->id != transfer.ticket.snapshot)
+    return transfer.step->fail(
+        refusal(ErrorCode::corrupt, "what arrived is not the snapshot of the ticket"));
+  transfer.step->succeed(result->snapshot->id, result->moved);
+}
+
+// ---- holds ----
+
+std::string text_of(const std::set<std::string>& holds) {
+  return join(std::vector<std::string>(holds.begin(), holds.end()), ",");
+}
+
+PropertyChanges held_change(const Machine& m, const DatasetName& dataset) {
+  auto holds = m.held.find(dataset);
+  bool none = holds == m.held.end() || holds->second.empty();
+  return {{held_property, none ? std::nullopt : std::optional(text_of(holds->second))}};
+}
+
+void release_in_turn(Machine& m, const Turn& turn, const std::string& snapshot,
+                     const std::string& tag) {
+  DatasetName dataset = turn->dataset();
+  m.call(env::ReleaseSnapshot{SnapshotName{dataset, snapshot}, tag}, [&m, turn, dataset, snapshot,
+                                                                      tag](StoreResult released) {
+    bool gone = released || released.error().code == ErrorCode::not_found;
+    if (!gone) return;  // the property still names it: the next run tries again
+    m.held[dataset].erase(snapshot + "=" + tag);
+    m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)}, [turn](StoreResult) {});
+    if (m.held[dataset].empty()) m.held.erase(dataset);
+  });
+}
+
+}  // namespace
+
+void hold(Machine& m, const Turn& turn, const std::string& snapshot, const std::string& tag,
+          std::function<void(Status)> then) {
+  DatasetName dataset = turn->dataset();
+  m.held[dataset].insert(snapshot + "=" + tag);
+  m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)},
+         [&m, turn, dataset, snapshot, tag, then = std::move(then)](StoreResult set) {
+           if (!set) return then(fail(set.error()));
+           m.call(env::HoldSnapshot{SnapshotName{dataset, snapshot}, tag},
+                  [turn, then](StoreResult held) { then(reply_status(std::move(held))); });
+         });
+}
+
+void release(Machine& m, const DatasetName& dataset, const std::string& snapshot,
+             const std::string& tag) {
+  auto holds = m.held.find(dataset);
+  if (holds == m.held.end() || holds->second.count(snapshot + "=" + tag) == 0) return;
+  m.take_turn(dataset, [&m, snapshot, tag](Turn turn) { release_in_turn(m, turn, snapshot, tag); });
+}
+
+void release_left_holds(Machine& m) {
+  std::set<std::string> wanted;
+  for (const auto& [key, live] : m.attempts)
+    if (!live.has_ended()) wanted.insert("attempt." + key.generation.str());
+  auto all = m.held;
+  for (const auto& [dataset, holds] : all)
+    for (const std::string& one : holds) {
+      std::size_t equals = one.find('=');
+      if (equals == std::string::npos) continue;
+      std::string tag = one.substr(equals + 1);
+      if (wanted.count(tag) == 0) release(m, dataset, one.substr(0, equals), tag);
+    }
+}
+
+void send_snapshot(Machine& m, const Step& step, const SendSnapshot& action) {
+  const Ticket ticket = action.ticket;
+  with_checked(m, step, ticket.dataset,
+               [&m, step, ticket](Turn turn, std::optional<Dataset> there) {
+                 if (auto fit = check_send(m, ticket, there); !fit) return step->fail(fit.error());
+                 learn(m, *there);
+                 StartTransfer start;
+                 start.step = step->step().id;
+                 start.role = StartTransfer::Role::send;
+                 start.ticket = ticket;
+                 start.snapshot_properties = there->find(ticket.snapshot)->properties;
+                 prepare(m, turn, step, std::move(start));
+               });
+}
+
+void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& action) {
+  const Ticket ticket = action.ticket;
+  with_checked(m, step, ticket.target_dataset,
+               [&m, step, ticket, action](Turn turn, std::optional<Dataset> there) {
+                 bool arrived =
+                     there && there->uuid == ticket.uuid && there->find(ticket.snapshot) != nullptr;
+                 if (arrived) return step->succeed(ticket.snapshot);
+                 if (auto fit = check_receive(m, ticket, there); !fit)
+                   return step->fail(fit.error());
+                 if (there) learn(m, *there);
+                 StartTransfer start;
+                 start.step = step->step().id;
+                 start.role = StartTransfer::Role::receive;
+                 start.ticket = ticket;
+                 start.dataset_changes = replica_changes(action);
+                 prepare(m, turn, step, std::move(start));
+               });
+}
+
+void transfer_progressed(Machine& m, const TransferProgressed& event) {
+  auto found = m.transfers.find(event.step);
+  if (found == m.transfers.end() || found->second.role != StartTransfer::Role::receive) return;
+  auto& last = found->second.last_progress;
+  if (last && m.now.monotonic - *last < progress_every) return;
+  last = m.now.monotonic;
+  m.say(TransferProgress{event.step, event.done, event.total, event.rate});
+}
+
+void transfer_ended(Machine& m, const TransferEnded& event) {
+  auto found = m.transfers.extract(event.step);
+  if (found.empty()) return;
+  auto transfer = std::make_shared<Transfer>(std::move(found.mapped()));
+  Preparation::release_all(m, *transfer);
+  auto settle = [&m, transfer, result = event.result](Turn turn) {
+    refresh(m, transfer->dataset, [transfer, result, turn] { answer_transfer(*transfer, result); });
+  };
+  if (!m.take_turn(transfer->dataset, settle)) answer_transfer(*transfer, event.result);
+}
+
+void cancel_transfer(Machine& m, Transfer& transfer, const std::string& why) {
+  if (transfer.cancelled) return;
+  transfer.cancelled = true;
+  transfer.why_cancelled = why;
+  if (transfer.started) m.emit(CancelTransfer{transfer.step->step().id});
+}
+
+bool end_transfers(Machine& m, const DatasetName& dataset, const std::string& why) {
+  bool none = true;
+  for (auto& [id, transfer] : m.transfers) {
+    if (transfer.dataset != dataset) continue;
+    none = false;
+    cancel_transfer(m, transfer, why);
+  }
+  return none;
+}
+
+void import_files(Machine& m, const Step& step, const ImportFiles& action) {
+  if (auto allowed = may_make(m, action.dataset); !allowed) return step->fail(allowed.error());
+  if (m.imports.size() >= most_imports)
+    return step->fail(refusal(ErrorCode::busy, "too many imports run on " + m.name.str()));
+  with_checked(m, step, action.dataset, [&m, step, action](Turn, std::optional<Dataset> there) {
+    if (there && there->find(action.snapshot) != nullptr) return step->succeed(action.snapshot);
+    auto uuid = action.properties.find(property::uuid);
+    bool other = there && (uuid == action.properties.end() || there->uuid.str() != uuid->second);
+    if (other)
+      return step->fail(refusal(ErrorCode::exists, there->name.str() + " is there already",
+                                "choose another name"));
+    bool same_target = std::any_of(m.imports.begin(), m.imports.end(), [&](const auto& entry) {
+      return entry.second.second.dataset == action.dataset;
+    });
+    if (same_target) return step->fail(refusal(ErrorCode::busy, "an import into it runs already"));
+    m.imports[step->step().id] = {step, action};
+    m.emit(ImportPath{step->step().id, action});
+  });
+}
+
+void import_ended(Machine& m, const ImportEnded& event) {
+  auto found = m.imports.extract(event.step);
+  if (found.empty()) return;
+  Step step = found.mapped().first;
+  auto answer = [step, result = event.result] {
+    if (!result) return step->fail(result.error());
+    step->succeed(result->id);
+  };
+  DatasetName dataset = found.mapped().second.dataset;
+  bool queued = m.take_turn(dataset, [&m, dataset, answer](Turn turn) {
+    refresh(m, dataset, [answer, turn] { answer(); });
+  });
+  if (!queued) answer();
+}
+
+}  // namespace zed::agent
