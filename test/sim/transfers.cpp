@@ -1,0 +1,207 @@
+#include "sim/transfers.hpp"
+
+#include "sim/world.hpp"
+
+namespace zed::sim {
+namespace {
+
+constexpr Millis patience = seconds(20);  ///< for the other end to come, and for a cut to heal
+
+Error error_of(ErrorCode code, std::string message) {
+  return Error{code, std::move(message), {}, {}};
+}
+
+}  // namespace
+
+Transfers::Transfers(World& world) : world_(world), random_(world.seed(), "transfers") {}
+
+void Transfers::start(std::size_t machine, std::uint64_t agent_run, agent::StartTransfer effect) {
+  const bool sends = effect.role == agent::StartTransfer::Role::send;
+  TransferPtr& transfer = open_[effect.ticket.id];
+  // A ticket is good for one transfer: an end that comes after that one is over begins anew.
+  if (!transfer || (sends ? transfer->sender : transfer->receiver))
+    transfer = std::make_shared<Transfer>();
+  (sends ? transfer->sender : transfer->receiver) = End{machine, agent_run, std::move(effect)};
+  if (transfer->sender && transfer->receiver) {
+    world_.schedule.after(world_.network.latency(), "transfer begins",
+                          [this, transfer = transfer] { begin(transfer); });
+    return;
+  }
+  world_.schedule.after(patience, "transfer alone", [this, transfer = transfer] {
+    if (!transfer->sender || !transfer->receiver) give_up(transfer);
+  });
+}
+
+void Transfers::give_up(const TransferPtr& transfer) {
+  const Error error = error_of(ErrorCode::timeout, "the other end of the transfer did not come");
+  fail_both(transfer, error, error);
+}
+
+void Transfers::begin(const TransferPtr& transfer) {
+  if (transfer->sender->over || transfer->receiver->over || transfer->moving) return;
+  if (!world_.network.reachable(transfer->sender->machine, transfer->receiver->machine)) {
+    const Error error = error_of(ErrorCode::unavailable, "no route to the other end");
+    fail_both(transfer, error, error);
+    return;
+  }
+  const Ticket& ticket = transfer->sender->effect.ticket;
+  env::Store& target = world_.machine(transfer->receiver->machine).disk.store;
+  env::Store& source = world_.machine(transfer->sender->machine).disk.store;
+  auto token = target.resume_token(ticket.target_dataset, ticket.snapshot);
+  auto from = source.send(
+      {ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, token ? *token : std::string()});
+  if (!from) {
+    fail_both(transfer, from.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
+    return;
+  }
+  env::ReceiveRequest request;
+  request.dataset = ticket.target_dataset;
+  request.base = ticket.base;
+  request.snapshot = ticket.snapshot_name;
+  // The stream's header brings the properties; what the receiver's own order names goes on top.
+  request.snapshot_properties = transfer->sender->effect.snapshot_properties;
+  for (const auto& [name, value] : transfer->receiver->effect.snapshot_properties)
+    request.snapshot_properties[name] = value;
+  request.dataset_changes = transfer->receiver->effect.dataset_changes;
+  request.kind = ticket.kind;
+  auto to = target.receive(request);
+  if (!to) {
+    fail_both(transfer, error_of(ErrorCode::unavailable, "the receiver refused"), to.error());
+    return;
+  }
+  transfer->from = std::move(*from);
+  transfer->to = std::move(*to);
+  transfer->moving = true;
+  world_.schedule.after(world_.network.latency(), "transfer moves",
+                        [this, transfer] { move(transfer); });
+}
+
+bool Transfers::cut(const TransferPtr& transfer) {
+  if (world_.network.reachable(transfer->sender->machine, transfer->receiver->machine)) {
+    transfer->stalled = false;
+    return false;
+  }
+  if (!transfer->stalled) {
+    transfer->stalled = true;
+    transfer->stalled_since = world_.schedule.now();
+  }
+  if (world_.schedule.now() - transfer->stalled_since > patience) {
+    const Error error = error_of(ErrorCode::unavailable, "the connection broke");
+    fail_both(transfer, error, error);
+  } else {
+    world_.schedule.after(Millis{500}, "transfer stalled", [this, transfer] { move(transfer); });
+  }
+  return true;
+}
+
+void Transfers::move(const TransferPtr& transfer) {
+  if (!transfer->moving || transfer->sender->over || transfer->receiver->over) return;
+  if (cut(transfer)) return;
+  std::array<std::byte, 2048> buffer;
+  const auto wanted =
+      static_cast<std::size_t>(random_.between(64, static_cast<std::int64_t>(buffer.size())));
+  auto count = transfer->from->read(std::span(buffer).first(wanted));
+  if (!count) {
+    fail_both(transfer, count.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
+    return;
+  }
+  if (*count == 0) {
+    world_.schedule.after(random_.millis(1, 20), "transfer finishes",
+                          [this, transfer] { finish(transfer); });
+    return;
+  }
+  world_.touch(transfer->receiver->machine);
+  if (auto written = transfer->to->write(std::span(buffer).first(*count)); !written) {
+    fail_both(transfer, error_of(ErrorCode::unavailable, "the receiver gave up"), written.error());
+    return;
+  }
+  transfer->moved += Bytes{static_cast<std::int64_t>(*count)};
+  world_.schedule.after(random_.millis(0, 30), "transfer moves",
+                        [this, transfer] { move(transfer); });
+}
+
+void Transfers::finish(const TransferPtr& transfer) {
+  if (!transfer->moving || transfer->sender->over || transfer->receiver->over) return;
+  if (cut(transfer)) return;
+  auto snapshot = transfer->to->finish();
+  world_.touch(transfer->receiver->machine);
+  transfer->moving = false;
+  if (!snapshot) {
+    fail_both(transfer, error_of(ErrorCode::unavailable, "the receiver could not finish"),
+              snapshot.error());
+    return;
+  }
+  transfer->from.reset();
+  transfer->to.reset();
+  end(transfer, false, agent::TransferOutcome{transfer->moved, *snapshot});
+  end(transfer, true, agent::TransferOutcome{transfer->moved, std::nullopt});
+}
+
+void Transfers::fail_both(const TransferPtr& transfer, const Error& sender, const Error& receiver) {
+  transfer->moving = false;
+  transfer->from.reset();
+  transfer->to.reset();
+  end(transfer, true, fail(sender));
+  end(transfer, false, fail(receiver));
+}
+
+void Transfers::end(const TransferPtr& transfer, bool sender,
+                    Result<agent::TransferOutcome> outcome) {
+  std::optional<End>& side = sender ? transfer->sender : transfer->receiver;
+  if (!side || side->over) return;
+  side->over = true;
+  world_.schedule.after(random_.millis(1, 40), "transfer ended",
+                        [this, machine = side->machine, run = side->run, step = side->effect.step,
+                         outcome = std::move(outcome)] {
+                          world_.tell_agent(machine, run, agent::TransferEnded{step, outcome});
+                        });
+}
+
+void Transfers::cancel(std::size_t machine, std::uint64_t agent_run, const StepId& step) {
+  for (auto& [id, transfer] : open_) {
+    for (const bool sender : {true, false}) {
+      const std::optional<End>& side = sender ? transfer->sender : transfer->receiver;
+      if (!side || side->over || side->machine != machine || side->run != agent_run ||
+          side->effect.step != step)
+        continue;
+      if (!sender && world_.planted() == Planted::late_receive) land_late(transfer);
+      const Error cancelled = error_of(ErrorCode::cancelled, "cancelled");
+      const Error other = error_of(ErrorCode::unavailable, "the other end let go");
+      fail_both(transfer, sender ? cancelled : other, sender ? other : cancelled);
+      return;
+    }
+  }
+}
+
+void Transfers::land_late(const TransferPtr& transfer) {
+  if (!transfer->sender) return;
+  const std::size_t machine = transfer->receiver->machine;
+  const Ticket ticket = transfer->sender->effect.ticket;
+  auto committed = world_.history.snapshots.find(ticket.snapshot);
+  if (committed == world_.history.snapshots.end()) return;
+  world_.schedule.after(seconds(8), "late receive",
+                        [this, machine, ticket, files = committed->second.files] {
+                          Disk& disk = world_.machine(machine).disk;
+                          (void)disk.store.set_readonly(ticket.target_dataset, false);
+                          for (const auto& [name, text] : files)
+                            disk.write_live(ticket.target_dataset, name, text);
+                          world_.touch(machine);
+                        });
+}
+
+void Transfers::agent_died(std::uint64_t agent_run) {
+  for (auto& [id, transfer] : open_) {
+    bool hit = false;
+    for (std::optional<End>* side : {&transfer->sender, &transfer->receiver})
+      if (*side && (*side)->run == agent_run && !(*side)->over) hit = (*side)->over = true;
+    if (!hit) continue;
+    const Error error = error_of(ErrorCode::unavailable, "the other end died");
+    fail_both(transfer, error, error);
+  }
+  std::erase_if(open_, [](const auto& entry) {
+    const Transfer& t = *entry.second;
+    return (!t.sender || t.sender->over) && (!t.receiver || t.receiver->over);
+  });
+}
+
+}  // namespace zed::sim
