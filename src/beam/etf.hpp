@@ -17,7 +17,8 @@ namespace zed::beam {
 struct TermLimits {
   std::size_t max_bytes = std::size_t{1} << 20;
   std::size_t max_terms = 131'072;
-  std::size_t max_depth = 64;
+  /// A list's tail counts as one level below it. More than JSON's 64 and an envelope need.
+  std::size_t max_depth = 128;
 };
 
 /// The byte that opens a term outside a distribution header.
@@ -67,9 +68,13 @@ private:
 /// over.
 Result<Term> decode(std::span<const std::uint8_t> bytes, TermLimits limits = {});
 
-/// Appends the term without a version byte. Every Term that TermReader gives encodes; one that a
-/// program made must keep the rules of term.hpp (a longer atom is cut, a bug reported by assertion
-/// in the case of an empty ImproperList).
+/// Whether a reader with these limits takes the term: checked before sending, since one term too
+/// deep or too large would cost the connection. Errors: `invalid` naming the limit.
+Status check_limits(const Term& term, TermLimits limits = {});
+
+/// Appends the term without a version byte. The term keeps the rules of term.hpp (a float is
+/// finite, an atom has at most 255 characters, an improper list two items): a BEAM drops the
+/// connection of whoever breaks them, so that is a bug and aborts.
 void encode_to(std::string& out, const Term& term);
 
 /// The version byte and the term.

@@ -22,7 +22,7 @@ private:
     // 255 characters of UTF-8 are at most 1,020 bytes, so two bytes of length always do.
     const bool small = atom.name.size() <= 0xFF;
     put_tag(small ? tag::small_utf8_atom : tag::utf8_atom);
-    ZED_ASSERT(atom.name.size() <= 0xFFFF);
+    ZED_ASSERT(atom.name.size() <= 1020);
     put(out_, atom.name.size(), small ? 1 : 2);
     out_ += atom.name;
   }
@@ -60,6 +60,7 @@ private:
   }
 
   void one(const Binary& binary) {
+    ZED_ASSERT(binary.bytes.size() <= UINT32_MAX);
     put_tag(tag::binary);
     put(out_, binary.bytes.size(), 4);
     out_ += binary.bytes;
@@ -145,7 +146,58 @@ private:
   std::string& out_;
 };
 
+/// Counts as TermReader does.
+class Measure {
+public:
+  explicit Measure(TermLimits limits) : limits_(limits) {}
+
+  Status measure(const Term& term, std::size_t depth) {
+    if (depth >= limits_.max_depth)
+      return fail(ErrorCode::invalid,
+                  "the term is nested deeper than " + std::to_string(limits_.max_depth));
+    if (const List* t = term.as<List>())
+      return t->items.empty() ? count(1) : all(t->items, 2, depth);
+    if (const ImproperList* t = term.as<ImproperList>()) return all(t->items, 1, depth);
+    if (const Tuple* t = term.as<Tuple>()) return all(t->items, 1, depth);
+    if (const Map* t = term.as<Map>()) {
+      ZED_CHECK(count(1));
+      for (const auto& [key, value] : t->members) {
+        ZED_CHECK(measure(key, depth + 1));
+        ZED_CHECK(measure(value, depth + 1));
+      }
+      return {};
+    }
+    // What an opaque term is made of takes at least a byte a part.
+    if (const Opaque* t = term.as<Opaque>()) return count(t->bytes.size());
+    return count(1);
+  }
+
+private:
+  Status all(const std::vector<Term>& items, std::size_t own, std::size_t depth) {
+    ZED_CHECK(count(own));
+    // An empty tuple apart, a list has at least its tail one level down.
+    if (own == 2 && depth + 1 >= limits_.max_depth) return measure(List{}, depth + 1);
+    for (const Term& item : items)
+      ZED_CHECK(measure(item, depth + 1));
+    return {};
+  }
+  Status count(std::size_t terms) {
+    if (terms > limits_.max_terms - terms_)
+      return fail(ErrorCode::invalid,
+                  "the term has more than " + std::to_string(limits_.max_terms) + " parts");
+    terms_ += terms;
+    return {};
+  }
+
+  TermLimits limits_;
+  std::size_t terms_ = 0;
+};
+
 }  // namespace
+
+Status check_limits(const Term& term, TermLimits limits) {
+  return Measure(limits).measure(term, 0);
+}
 
 void encode_to(std::string& out, const Term& term) {
   Writer(out).write(term);

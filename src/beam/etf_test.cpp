@@ -156,12 +156,12 @@ TEST(Etf, AHostileLengthIsRefusedBeforeMemoryIsTaken) {
 
 TEST(Etf, DepthCountAndSizeAreLimited) {
   std::string deep = "\x83";
-  for (int i = 0; i < 70; ++i)
+  for (int i = 0; i < 130; ++i)
     deep += "h\x01";
   deep += "j";
   auto term = decode(bytes_of(deep));
   ASSERT_FALSE(term);
-  EXPECT_NE(term.error().message.find("64"), std::string::npos);
+  EXPECT_NE(term.error().message.find("128"), std::string::npos);
 
   std::string wide = "\x83l";
   put(wide, 200'000, 4);
@@ -211,6 +211,15 @@ RC_GTEST_PROP(EtfProperty, WhatIsWrittenIsReadBack, ()) {
   auto back = decode(bytes_of(encode(term)));
   RC_ASSERT(back.has_value());
   RC_ASSERT(*back == term);
+}
+
+RC_GTEST_PROP(EtfProperty, WhatIsWithinTheLimitsIsReadWithinThem, ()) {
+  const Term term = *arbitrary_term(4);
+  TermLimits limits;
+  limits.max_depth = *rc::gen::inRange<std::size_t>(1, 6);
+  limits.max_terms = *rc::gen::inRange<std::size_t>(1, 40);
+  RC_ASSERT(check_limits(term, limits).has_value() ==
+            decode(bytes_of(encode(term)), limits).has_value());
 }
 
 RC_GTEST_PROP(EtfProperty, AnyBytesGiveATermOrAnError, (const std::vector<std::uint8_t>& bytes)) {

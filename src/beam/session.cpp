@@ -180,6 +180,9 @@ Status Session::reply(const Call& call, Term answer) {
 
 Status Session::post(const Term& control, const Term& message) {
   if (stage_ != Stage::up) return fail(ErrorCode::unavailable, "no connection to " + peer_.name);
+  // What the peer's limits (taken to be ours) refuse would cost the connection.
+  if (auto fits = check_limits(message, options_.limits.terms); !fits)
+    return fail(std::move(fits).error().with("send to " + peer_.name));
   std::string frames;
   writer_.append(frames, control, message);
   if (frames.size() > options_.limits.frames.max_message - control_allowance)
@@ -359,7 +362,8 @@ Status Session::finish_rpc(std::uint64_t rpc, const std::function<Term(const Ter
     writer_.append(frames, control::monitor_exit(process, call.request.from, call.request.id, why),
                    {});
     // An answer that does not fit must still end the call, or its caller waits for ever.
-    if (frames.size() > options_.limits.frames.max_message - control_allowance ||
+    if (!check_limits(why, options_.limits.terms) ||
+        frames.size() > options_.limits.frames.max_message - control_allowance ||
         output_.size() + frames.size() > options_.limits.max_output) {
       status = fail(ErrorCode::busy, "no room for an answer of " + std::to_string(frames.size()) +
                                          " bytes to " + peer_.name);

@@ -295,6 +295,17 @@ TEST(Session, AFullQueueIsBusyAndWholeMessagesOnly) {
             ErrorCode::invalid);
 }
 
+TEST(Session, WhatThePeerWouldRefuseIsNotSent) {
+  Wire wire;
+  Term deep = atom("x");
+  for (int i = 0; i < 200; ++i)
+    deep = tuple({deep});
+  EXPECT_EQ(wire.ours.send("zed", deep).error().code, ErrorCode::invalid);
+  EXPECT_EQ(wire.ours.send("zed", list(std::vector<Term>(200'000, 1))).error().code,
+            ErrorCode::invalid);
+  EXPECT_FALSE(wire.ours.has_output());
+}
+
 TEST(Session, AnAnswerThatDoesNotFitStillEndsTheRemoteCall) {
   Wire wire;
   auto events = erpc(wire, "m", list({1}));
