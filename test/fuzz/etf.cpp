@@ -10,7 +10,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace zed::beam;
   const auto term = decode({data, size});
   if (!term) return 0;
-  const auto again = decode(bytes_of(encode(*term)), {std::size_t{16} << 20, 4'000'000, 64});
+  // Written anew it may take more bytes and parts (a tail of bytes has become a list), never depth.
+  TermLimits wide;
+  wide.max_bytes *= 16;
+  wide.max_terms *= 16;
+  if (!check_limits(*term, wide)) std::abort();
+  const auto again = decode(bytes_of(encode(*term)), wide);
   if (!again || *again != *term) std::abort();
   (void)show(*term);
   for (const ByteLists how : {ByteLists::text_if_printable, ByteLists::numbers}) {
