@@ -26,6 +26,7 @@ tl::unexpected<Error> no_token() {
 
 ByteVector encode(const Preamble& preamble) {
   ByteVector bytes;
+  bytes.reserve(preamble_size);
   ByteWriter out(bytes);
   out.raw(std::as_bytes(std::span(magic.data(), magic.size())));
   out.number(version);
