@@ -28,6 +28,9 @@ struct Started {
   std::vector<std::string> records;
   std::uint64_t last_seq = 0;
   std::optional<Millis> lost_after;  ///< configured; default 30 s
+  /// A person's takeover: begin a new term, above this and above the journal's.
+  bool take_over = false;
+  ControllerTerm highest_term;  ///< the highest that reachable agents have seen
 };
 
 /// Time passes: at least every 500 ms.
@@ -74,7 +77,8 @@ struct CloseLink {
   LinkId link = 0;
 };
 /// Append and fsync (grouped with its neighbours); answered by JournalWritten. `seq` counts from 1
-/// without gaps.
+/// without gaps. After a failure the same records come again: one that is there already is only
+/// reported written.
 struct WriteJournal {
   std::uint64_t seq = 0;
   std::string record;

@@ -1,0 +1,171 @@
+#pragma once
+// The parts of one controller and the few verbs that every file of this room uses on them. Inside
+// the room only.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/controller.hpp"
+#include "controller/event_ring.hpp"
+#include "controller/fleet.hpp"
+#include "controller/journal.hpp"
+#include "controller/pending.hpp"
+#include "controller/records.hpp"
+#include "controller/steps.hpp"
+
+namespace zed::controller {
+
+/// A request that waits: for its record to be durable, for a step, or for an agent's page.
+struct WaitingRequest {
+  std::uint64_t seq = 0;       ///< answered when this is durable; 0: not by that
+  std::string need;            ///< answered by this need's outcome; "": not by that
+  std::uint64_t log_page = 0;  ///< answered by this LogPage; 0: not by that
+  std::optional<LinkId> link;  ///< fails when this connection goes
+  Instant deadline;
+  std::string what;  ///< "import /data/llama as models/llama on server"
+  /// The answer once what it waits for has come; `outcome` is set if that was a need.
+  std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
+};
+
+/// A planned move that is being prepared. Not journalled: derived again after a restart.
+struct Move {
+  NodeName target;
+  std::string why;
+};
+
+struct Machine {
+  explicit Machine(IdSource& source) : ids(source) {}
+
+  IdSource& ids;
+  Now now;
+  std::vector<Effect> out;
+
+  bool started = false;
+  bool over = false;  ///< stepped down
+  ControllerTerm term;
+  NodeName home_machine;
+  Millis lost_after = seconds(30);
+  Instant started_at;
+
+  DesiredState desired;
+  Journal journal;
+  Fleet fleet;
+  Steps steps;
+  EventRing events;
+  PendingQueue pending;
+
+  std::set<JobId> dirty;
+  bool place_due = false;
+  bool policies_due = false;
+  bool models_due = false;
+  std::uint64_t applied_seq = 0;  ///< of the last Applied
+  std::uint64_t duty_seq = 0;     ///< of the last DutySet
+  bool applied_is_known = true;   ///< its durability was acted on
+  std::map<JobId, Move> moves;
+  std::map<NodeName, std::set<JobId>> placed_on;
+  std::map<JobId, NodeName> placed_jobs;
+  std::map<JobId, JobState> shown;         ///< last published state
+  std::map<JobId, std::string> waits_for;  ///< why a job does not go on, for people
+  std::map<JobId, Instant> not_before;     ///< back-off after failures
+  std::map<JobId, Instant> granted;        ///< last lease of an exclusive job
+  std::multimap<Instant, JobId> timers;
+  std::multimap<std::uint64_t, JobId> until_durable;
+  std::set<JobId> until_safe;
+  std::map<std::string, std::string> excluded;  ///< "dataset node" -> why a policy leaves it out
+  std::set<std::string> told;                   ///< notices given once
+
+  std::map<RequestId, WaitingRequest> waiting;
+  std::uint64_t next_log_page = 1;
+
+  // ---- verbs
+  /// Decides: folds the record and sends it to the journal. Its number.
+  std::uint64_t record(const Record& record);
+  /// Whether what the record of that number decided may be acted on although it needs to be safe.
+  bool is_firm(std::uint64_t seq) const;
+  /// A second node that would confirm records is there, or was a moment ago.
+  bool has_second() const;
+  Generation next_generation();
+  template <class Id> Id fresh() { return Id{ids.next()}; }
+  void look_at(const JobId& job) { dirty.insert(job); }
+  void wake(Instant at, const JobId& job);
+  void tell(std::string kind, std::string subject, std::string text);
+  /// The same, but only the first time for `key`.
+  void tell_once(const std::string& key, std::string kind, std::string subject, std::string text);
+  void say(const NodeName& node, ControllerMessage message);
+  void answer(RequestId request, Result<Value> result);
+  Expect expect(std::optional<DatasetId> uuid = {}, std::optional<Timeline> timeline = {}) const;
+  void step_down(const ControllerTerm& higher, const std::string& why);
+};
+
+/// Silence and duties become node states, and what depends on them is looked at again.
+void refresh_nodes(Machine& m);
+/// After a record about a job was folded: the indexes that depend on it.
+void reindex_job(Machine& m, const JobId& id);
+
+// ---- messages (agents.cpp)
+void on_agent_said(Machine& m, LinkId link, const AgentMessage& message);
+void on_agent_gone(Machine& m, LinkId link);
+/// Chooses a second node if there is none or it is lost, and keeps its copy up to date.
+void tend_second(Machine& m);
+void welcome(Machine& m, const NodeName& node);
+
+// ---- the end of attempts (ends.cpp)
+void on_attempt_report(Machine& m, const NodeName& node, const Attempt& attempt);
+/// Ends that are durable by now are acknowledged.
+void acknowledge_ends(Machine& m, const JobId& job);
+/// The placed attempt is over, or was given up before it began.
+void end_placed(Machine& m, DesiredJob& job, const ExitRecord& exit);
+
+// ---- reconciliation
+void reconcile_job(Machine& m, const JobId& id);  // reconcile_jobs.cpp
+void start_placed(Machine& m, DesiredJob& job);   // reconcile_start.cpp
+/// Whether the home's copy is there, on the current timeline and complete; orders what is missing.
+bool prepare_home(Machine& m, DesiredJob& job);  // reconcile_start.cpp
+void grant_leases(Machine& m);                   // reconcile_start.cpp
+void follow_forks(Machine& m, DesiredJob& job);  // reconcile_forks.cpp
+void set_homes(Machine& m, DesiredJob& job);     // reconcile_forks.cpp
+void notice_hand_rollback(Machine& m, const NodeName& node, const DatasetId& uuid);
+void keep_copies(Machine& m, DesiredJob& job);  // reconcile_copies.cpp
+void run_policies(Machine& m);                  // reconcile_copies.cpp
+void import_declared(Machine& m);               // reconcile_imports.cpp
+void place_pending(Machine& m);                 // placing.cpp
+void drive_move(Machine& m, DesiredJob& job);   // placing.cpp
+
+/// Moves the next missing snapshot of a dataset from one node to another. Whether the target is up
+/// to date with that source.
+bool bring(Machine& m, const DatasetId& uuid, const NodeName& source, const NodeName& target,
+           const JobId& owner, const std::string& why);
+std::string copy_need(const DatasetId& uuid, const NodeName& target);
+
+// ---- questions (questions.cpp)
+JobState state_of(const Machine& m, const DesiredJob& job);
+bool is_live(const Attempt& attempt);
+/// The placed attempt as its node reports it; nullptr while it is not visible.
+const Attempt* visible_attempt(const Machine& m, const DesiredJob& job);
+bool home_is_lost(const Machine& m, const DesiredJob& job);
+/// A checkpoint of the current timeline on a reachable node.
+struct FoundCheckpoint {
+  NodeName node;
+  const Snapshot* snapshot = nullptr;
+};
+std::optional<FoundCheckpoint> newest_reachable(const Machine& m, const DesiredJob& job);
+/// The holder whose copy of a model or a data set is the one that others follow.
+std::optional<NodeName> best_holder(const Machine& m, const DatasetId& uuid);
+/// The dataset of a model by its declared name; none if it is nowhere.
+std::optional<DatasetName> dataset_of_model(const Machine& m, const ModelName& model);
+
+// ---- requests (operations/)
+void on_requested(Machine& m, RequestId request, const api::Request& operation,
+                  const api::Caller& caller);
+void answer_durable(Machine& m);
+void answer_need(Machine& m, const NeedOutcome& outcome);
+void answer_log(Machine& m, const LogPage& page);
+void expire_requests(Machine& m);
+void fail_requests_on(Machine& m, LinkId link);
+
+}  // namespace zed::controller

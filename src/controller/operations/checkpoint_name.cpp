@@ -1,0 +1,75 @@
+#include "controller/operations/checkpoint_name.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "controller/names.hpp"
+#include "controller/timelines.hpp"
+
+namespace zed::controller {
+namespace {
+
+/// Whether a person may begin at it: of the current timeline, or without one (taken by hand).
+bool may_begin_at(const DesiredJob& job, const Snapshot& snapshot) {
+  if (snapshot.seq()) return is_on_current_timeline(job, snapshot);
+  auto timeline = snapshot.timeline();
+  return !timeline || *timeline == job.timeline;
+}
+
+std::string abandoned_hint(const Machine& m, const DesiredJob& job, std::string_view name) {
+  for (const auto& held : m.fleet.view().datasets)
+    for (const auto& entry : held.second)
+      if (entry.second.property(property::branch_of) == job.dataset_uuid().str() &&
+          entry.second.find(name) != nullptr)
+        return "branch " + entry.first.str() + " has one of that name, on an abandoned timeline";
+  return "";
+}
+
+}  // namespace
+
+Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
+                                        std::string_view typed) {
+  std::string_view name = typed;
+  if (std::size_t at = name.find('@'); at != std::string_view::npos) name.remove_prefix(at + 1);
+  std::vector<NodeName> holders = m.fleet.ready_holders(job.dataset_uuid());
+  if (holders.empty())
+    return fail(ErrorCode::unavailable,
+                "no node that has a copy of job " + job.job.name.str() + " is connected",
+                "zedctl nodes");
+  auto home = std::find(holders.begin(), holders.end(), job.home);
+  if (home != holders.end()) std::rotate(holders.begin(), home, home + 1);
+  std::vector<std::string> known;
+  for (const NodeName& node : holders)
+    for (const Snapshot& snapshot : m.fleet.copy(node, job.dataset_uuid())->snapshots) {
+      if (!may_begin_at(job, snapshot)) continue;
+      if (snapshot.name == name) return FoundCheckpoint{node, &snapshot};
+      known.push_back(snapshot.name);
+    }
+  std::string hint = abandoned_hint(m, job, name);
+  return fail(ErrorCode::not_found,
+              "job " + job.job.name.str() + " has no checkpoint @" +
+                  percent_encode(name.substr(0, 80)) + " on its current timeline",
+              hint.empty() ? hint_for(name, known, "checkpoint") : hint);
+}
+
+std::uint64_t seq_at(const DesiredJob& job, const Dataset& copy, const Snapshot& snapshot) {
+  if (auto seq = snapshot.seq()) return *seq;
+  std::uint64_t newest = 0;
+  for (const Snapshot& other : copy.snapshots)
+    if (other.createtxg <= snapshot.createtxg && is_on_current_timeline(job, other))
+      newest = std::max(newest, *other.seq());
+  return newest;
+}
+
+std::vector<std::string> left_behind(const Dataset& copy, const Snapshot& from) {
+  std::vector<std::string> names;
+  bool beyond = false;
+  for (const Snapshot& snapshot : copy.snapshots) {
+    if (beyond && !snapshot.properties.contains(property::closing))
+      names.push_back("@" + snapshot.name);
+    beyond = beyond || snapshot.id == from.id;
+  }
+  return names;
+}
+
+}  // namespace zed::controller

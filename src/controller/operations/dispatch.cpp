@@ -1,0 +1,170 @@
+// Submitting a declared job.
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "controller/names.hpp"
+#include "controller/operations/checkpoint_name.hpp"
+#include "controller/operations/handlers.hpp"
+#include "controller/operations/rows.hpp"
+#include "sched/place.hpp"
+
+namespace zed::controller {
+namespace {
+
+/// The job that holds the name at present, or nullptr.
+const DesiredJob* holder_of(const DesiredState& desired, const JobName& name) {
+  auto named = desired.by_name.find(name);
+  return named == desired.by_name.end() ? nullptr : desired.find(named->second);
+}
+
+/// Why the name cannot be given to a new job now.
+Status name_is_free(const Machine& m, const DesiredJob* holder, const api::Dispatch& op) {
+  if (holder == nullptr) {
+    if (op.again)
+      return fail(ErrorCode::refused, op.job + " was never dispatched",
+                  "zedctl dispatch " + op.job);
+    return {};
+  }
+  const std::string& name = holder->job.name.str();
+  JobState state = state_of(m, *holder);
+  if (!holder->is_over())
+    return fail(ErrorCode::refused, fmt::format("job {} is {} already", name, to_string(state)),
+                "zedctl why " + name);
+  if (op.again) return {};
+  if (holder->is_terminal())
+    return fail(
+        ErrorCode::refused, fmt::format("job {} has {} already", name, to_string(state)),
+        fmt::format("zedctl dispatch {} --again [--from @CHECKPOINT] makes a new job", name));
+  return fail(ErrorCode::refused, fmt::format("job {} is {}", name, to_string(state)),
+              fmt::format("zedctl resume {0}, or zedctl dispatch {0} --again", name));
+}
+
+bool is_taken(const Machine& m, const DatasetName& dataset) {
+  if (m.fleet.uuid_of(dataset)) return true;
+  for (const auto& entry : m.desired.jobs)
+    if (entry.second.job.dataset == dataset) return true;
+  return false;
+}
+
+/// "jobs/finetune-002" after "jobs/finetune-001"; "jobs/x-002" after "jobs/x".
+Result<DatasetName> next_numbered(const Machine& m, const DatasetName& dataset) {
+  std::string text = dataset.str();
+  std::size_t dash = text.find_last_of('-');
+  bool numbered = dash != std::string::npos && dash + 1 < text.size() &&
+                  text.find_first_not_of("0123456789", dash + 1) == std::string::npos;
+  std::string stem = numbered ? text.substr(0, dash) : text;
+  constexpr int most = 100'000;
+  for (int number = 2; number < most; ++number) {
+    ZED_TRY(auto next, DatasetName::parse(fmt::format("{}-{:03}", stem, number)));
+    if (!is_taken(m, next)) return next;
+  }
+  return fail(ErrorCode::refused, "all numbers after " + dataset.str() + " are taken");
+}
+
+/// The model and the data are somewhere, or will be (a declared file that is being imported).
+Status inputs_exist(const Machine& m, const Job& job) {
+  const Cluster* cluster = m.desired.applied ? &m.desired.applied->cluster : nullptr;
+  if (job.model) {
+    auto dataset = dataset_of_model(m, *job.model);
+    const DeclaredModel* declared = cluster != nullptr ? cluster->find_model(*job.model) : nullptr;
+    bool there = dataset && m.fleet.uuid_of(*dataset);
+    if (!there && (declared == nullptr || !declared->file))
+      return fail(ErrorCode::not_found,
+                  fmt::format("job {} needs model {}, which is on no node", job.name.str(),
+                              job.model->str()),
+                  fmt::format("zedctl model add FILE --name {}", job.model->str()));
+  }
+  for (const DatasetName& data : job.data) {
+    bool comes = false;
+    if (cluster != nullptr)
+      for (const DeclaredData& declared : cluster->data)
+        comes = comes || (declared.dataset == data && declared.file);
+    if (!m.fleet.uuid_of(data) && !comes)
+      return fail(ErrorCode::not_found,
+                  fmt::format("job {} needs {}, which is on no node", job.name.str(), data.str()),
+                  "declare it with `file` in the cluster file, or make it with zfs");
+  }
+  return {};
+}
+
+/// What is to be submitted, from the declaration and what was asked.
+Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, const JobId& id) {
+  auto declared = find_declared_job(m.desired, op.job);
+  const Job* base = declared ? *declared : nullptr;
+  if (base == nullptr) {  // a name that only a former file declared still means its last job
+    auto former = find_job(m.desired, op.job);
+    if (!former) return fail(declared.error());
+    base = &m.desired.find(*former)->job;
+  }
+  DesiredJob job;
+  job.job = *base;
+  const DesiredJob* holder = holder_of(m.desired, base->name);
+  ZED_CHECK(name_is_free(m, holder, op));
+  job.job.id = id;
+  if (!op.argv.empty()) job.job.argv = op.argv;
+  if (op.prefer) job.job.prefer = *op.prefer;
+  if (op.fallback) job.job.fallback = *op.fallback;
+  if (job.job.argv.empty())
+    return fail(ErrorCode::invalid, "job " + base->name.str() + " has no command to run",
+                fmt::format("zedctl dispatch {} -- COMMAND, or `run` in the cluster file",
+                            base->name.str()));
+  if (op.again) {
+    ZED_TRY(job.job.dataset, next_numbered(m, holder->job.dataset));
+    if (!op.from.empty()) {
+      ZED_TRY(auto from, find_checkpoint(m, *holder, op.from));
+      job.origin = Origin{holder->job.id, holder->dataset_uuid(), holder->job.dataset,
+                          from.snapshot->id, from.snapshot->name};
+    }
+  } else if (!op.from.empty()) {
+    return fail(ErrorCode::invalid, "--from goes with --again",
+                fmt::format("zedctl resume {} --from {}", base->name.str(), op.from));
+  } else if (is_taken(m, job.job.dataset)) {
+    return fail(ErrorCode::exists, "dataset " + job.job.dataset.str() + " is there already",
+                "give the job another dataset in the cluster file");
+  }
+  return job;
+}
+
+Result<Value> dispatched(Machine& m, const JobId& id) {
+  const DesiredJob& job = *m.desired.find(id);
+  api::DispatchReply reply;
+  reply.job = row_of(m, job);
+  reply.safe = is_safe(m, job);
+  if (job.placed)
+    reply.placement = Placement{job.placed->node, job.placed->gpus, 0, job.placed->why};
+  return api::encode_reply(reply);
+}
+
+}  // namespace
+
+void handle(const Asked& asked, const api::Dispatch& op) {
+  Machine& m = asked.m;
+  JobId id = m.fresh<JobId>();
+  if (!op.uuid.empty()) {
+    auto parsed = JobId::parse(op.uuid);
+    if (!parsed || parsed->is_nil())
+      return asked.refuse(ErrorCode::invalid, "uuid is not 32 hexadecimal digits");
+    id = *parsed;
+    if (m.desired.find(id) != nullptr)  // the same submit again: its answer was lost
+      return asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+  }
+  auto job = job_to_submit(m, op, id);
+  if (!job) return asked.refuse(job.error());
+  if (auto there = inputs_exist(m, job->job); !there) return asked.refuse(there.error());
+  if (auto rejection = impossible(m, *job))
+    return asked.refuse(
+        ErrorCode::unplaceable,
+        fmt::format("no node can ever hold job {}: {}", job->job.name.str(),
+                    sched::show(*rejection)),
+        rejection->nearest.empty() ? "" : "the nearest fit is " + rejection->nearest.str());
+  Record record = Submitted{job->job, asked.by(), m.now.wall, job->origin};
+  if (encode_record(record).size() > largest_record)
+    return asked.refuse(ErrorCode::invalid, "the job is too large: command and environment have "
+                                            "more than 200 KiB");
+  m.record(record);
+  asked.audit("job " + job->job.name.str(), "dispatched");
+  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+}
+
+}  // namespace zed::controller

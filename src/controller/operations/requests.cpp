@@ -1,0 +1,140 @@
+// Requests from their arrival to their one answer.
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "controller/names.hpp"
+#include "controller/operations/handlers.hpp"
+
+namespace zed::controller {
+namespace {
+
+constexpr std::size_t most_waiting = 10'000;
+constexpr Millis journal_patience = seconds(30);
+
+}  // namespace
+
+void Asked::reply_when_durable(std::function<Result<Value>(Machine&)> make) const {
+  WaitingRequest waiting;
+  waiting.seq = m.journal.last_seq();
+  waiting.deadline = m.now.monotonic + journal_patience;
+  waiting.what = "write the journal";
+  waiting.answer = [make = std::move(make)](Machine& machine, const NeedOutcome*) {
+    return make(machine);
+  };
+  m.waiting.emplace(request, std::move(waiting));
+}
+
+void Asked::reply_on_need(const std::string& need, const NodeName& node, Millis within,
+                          std::string what,
+                          std::function<Result<Value>(Machine&, const NeedOutcome&)> make) const {
+  WaitingRequest waiting;
+  waiting.need = need;
+  waiting.link = m.fleet.link_of(node);
+  waiting.deadline = m.now.monotonic + within;
+  waiting.what = std::move(what);
+  waiting.answer = [make = std::move(make)](Machine& machine, const NeedOutcome* outcome) {
+    return make(machine, *outcome);
+  };
+  m.waiting.emplace(request, std::move(waiting));
+}
+
+bool Asked::may_change() const {
+  if (!m.journal.broken()) return true;
+  refuse(ErrorCode::unavailable,
+         "nothing can be recorded: the journal cannot be written: " +
+             m.journal.broken()->describe(),
+         "make room or repair the disk of the controller's machine; jobs go on meanwhile");
+  return false;
+}
+
+void Asked::audit(const std::string& subject, const std::string& text) const {
+  m.tell("audit", subject, text + " (" + caller.who + ", " + caller.door + ")");
+}
+
+DesiredJob* job_or_refuse(const Asked& asked, const std::string& typed) {
+  auto id = find_job(asked.m.desired, typed);
+  if (id) return asked.m.desired.find(*id);
+  asked.refuse(id.error());
+  return nullptr;
+}
+
+void on_requested(Machine& m, RequestId request, const api::Request& operation,
+                  const api::Caller& caller) {
+  Asked asked{m, request, caller};
+  if (m.waiting.contains(request)) return;  // asked twice under one number: answered once
+  if (m.waiting.size() >= most_waiting)
+    return asked.refuse(ErrorCode::busy, "too many requests wait already", "try again");
+  bool changes =
+      std::visit([](const auto& op) { return std::decay_t<decltype(op)>::changes; }, operation);
+  if (changes && !asked.may_change()) return;
+  std::visit([&](const auto& op) { handle(asked, op); }, operation);
+}
+
+void answer_durable(Machine& m) {
+  std::vector<RequestId> done;
+  for (const auto& [request, waiting] : m.waiting)
+    if (waiting.seq > 0 && m.journal.is_durable(waiting.seq)) done.push_back(request);
+  for (RequestId request : done) {
+    WaitingRequest waiting = std::move(m.waiting.at(request));
+    m.waiting.erase(request);
+    m.answer(request, waiting.answer(m, nullptr));
+  }
+}
+
+void answer_need(Machine& m, const NeedOutcome& outcome) {
+  std::vector<RequestId> done;
+  for (const auto& [request, waiting] : m.waiting)
+    if (waiting.need == outcome.need) done.push_back(request);
+  for (RequestId request : done) {
+    WaitingRequest waiting = std::move(m.waiting.at(request));
+    m.waiting.erase(request);
+    if (outcome.error)
+      m.answer(request, fail(Error(*outcome.error).with(waiting.what)));
+    else
+      m.answer(request, waiting.answer(m, &outcome));
+  }
+}
+
+void answer_log(Machine& m, const LogPage& page) {
+  if (page.request == 0) return;
+  for (auto waiting = m.waiting.begin(); waiting != m.waiting.end(); ++waiting) {
+    if (waiting->second.log_page != page.request) continue;
+    RequestId request = waiting->first;
+    std::string what = waiting->second.what;
+    m.waiting.erase(waiting);
+    if (page.error) {
+      m.answer(request, fail(Error(*page.error).with(what)));
+      return;
+    }
+    api::LogReply reply{page.offset, page.end, page.lines, what.ends_with("(live)")};
+    m.answer(request, api::encode_reply(reply));
+    return;
+  }
+}
+
+void expire_requests(Machine& m) {
+  std::vector<RequestId> expired;
+  for (const auto& [request, waiting] : m.waiting)
+    if (waiting.deadline <= m.now.monotonic) expired.push_back(request);
+  for (RequestId request : expired) {
+    std::string what = m.waiting.at(request).what;
+    m.waiting.erase(request);
+    m.answer(request, fail(ErrorCode::timeout, "no answer in time to: " + what,
+                           "it may still happen: look at `zedctl events`"));
+  }
+}
+
+void fail_requests_on(Machine& m, LinkId link) {
+  std::vector<RequestId> failed;
+  for (const auto& [request, waiting] : m.waiting)
+    if (waiting.link == link) failed.push_back(request);
+  for (RequestId request : failed) {
+    std::string what = m.waiting.at(request).what;
+    m.waiting.erase(request);
+    m.answer(request, fail(ErrorCode::unavailable, "the node went away during: " + what,
+                           "try again when it is back"));
+  }
+}
+
+}  // namespace zed::controller

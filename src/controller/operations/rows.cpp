@@ -1,0 +1,138 @@
+#include "controller/operations/rows.hpp"
+
+#include <set>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "controller/timelines.hpp"
+
+namespace zed::controller {
+namespace {
+
+std::string text_of(const Value& value) {
+  if (auto* text = value.as_text()) return *text;
+  return to_json(value);
+}
+
+std::string reason_of(const Machine& m, const DesiredJob& job) {
+  if (job.outcome) return job.outcome->reason;
+  auto waits = m.waits_for.find(job.job.id);
+  const Attempt* attempt = visible_attempt(m, job);
+  if (attempt != nullptr && job.wanted != Wanted::run) return job.wanted_why;
+  if (attempt != nullptr) return job.placed->why;
+  return waits != m.waits_for.end() ? waits->second : "";
+}
+
+std::vector<std::string> gpu_models(const Machine& m, const DesiredJob& job) {
+  std::vector<std::string> models;
+  const Node* node = job.placed ? m.fleet.node(job.placed->node) : nullptr;
+  if (node == nullptr) return models;
+  for (const std::string& uuid : job.placed->gpus)
+    for (const Gpu& gpu : node->gpus)
+      if (gpu.uuid == uuid) models.push_back(gpu.model);
+  return models;
+}
+
+/// The newest checkpoint of the current timeline anywhere, lost nodes included.
+const Snapshot* newest_known(const Machine& m, const DesiredJob& job) {
+  const Snapshot* newest = nullptr;
+  for (const NodeName& node : m.fleet.holders(job.dataset_uuid())) {
+    const Dataset* copy = m.fleet.copy(node, job.dataset_uuid());
+    const Snapshot* found = newest_current_checkpoint(job, *copy);
+    if (found != nullptr && (newest == nullptr || *newest->seq() < *found->seq())) newest = found;
+  }
+  return newest;
+}
+
+}  // namespace
+
+bool is_safe(const Machine& m, const DesiredJob& job) {
+  return m.journal.is_stored(job.changed_seq);
+}
+
+std::map<std::string, std::string> metrics_of(const Snapshot& snapshot) {
+  std::map<std::string, std::string> metrics;
+  auto all = snapshot.properties.find(property::metrics);
+  if (all != snapshot.properties.end())
+    if (auto parsed = parse_json(all->second); parsed && parsed->as_map() != nullptr)
+      for (const auto& member : *parsed->as_map())
+        metrics[member.key] = text_of(member.value);
+  static const std::set<std::string> own = {
+      property::type,    property::uuid,       property::name,     property::home,
+      property::status,  property::generation, property::timeline, property::lineage,
+      property::parent,  property::id,         property::job,      property::seq,
+      property::metrics, property::closing,    property::intent,   property::branch_of};
+  for (const auto& [key, value] : snapshot.properties)
+    if (!own.contains(key)) metrics.emplace(key, value);
+  return metrics;
+}
+
+std::vector<std::string> nodes_with(const Machine& m, const DatasetId& uuid,
+                                    const CheckpointId& snapshot) {
+  std::vector<std::string> nodes;
+  for (const NodeName& node : m.fleet.holders(uuid))
+    if (m.fleet.copy(node, uuid)->find(snapshot) != nullptr) nodes.push_back(node.str());
+  return nodes;
+}
+
+api::JobRow row_of(const Machine& m, const DesiredJob& job) {
+  api::JobRow row;
+  row.id = job.job.id;
+  row.name = job.job.name.str();
+  row.state = state_of(m, job);
+  row.reason = reason_of(m, job);
+  row.node = job.placed ? job.placed->node.str() : job.home.str();
+  row.gpus = gpu_models(m, job);
+  row.attempt = job.attempts;
+  row.generation = job.last_generation.is_none() ? "" : job.last_generation.brief();
+  row.timeline = job.timeline.is_none() ? "" : job.timeline.brief();
+  row.submitted = job.submitted;
+  if (job.placed) row.started = job.placed->at;
+  if (job.outcome) row.ended = job.outcome->at;
+  row.safe = is_safe(m, job);
+  if (const Snapshot* newest = newest_known(m, job)) {
+    row.checkpoint = "@" + newest->name;
+    row.metrics = metrics_of(*newest);
+    auto nodes = nodes_with(m, job.dataset_uuid(), newest->id);
+    row.checkpoint_copies = nodes.size() == 1 ? "only on " + nodes.front() : join(nodes, ", ");
+  }
+  return row;
+}
+
+api::JobRow row_of_declared(const Job& job) {
+  api::JobRow row;
+  row.name = job.name.str();
+  row.declared_only = true;
+  row.reason = "declared, never dispatched";
+  return row;
+}
+
+api::TransferRow row_of(const Machine& m, const LiveStep& live) {
+  const auto& receive = std::get<ReceiveSnapshot>(live.step.action);
+  api::TransferRow row;
+  row.dataset = receive.ticket.target_dataset.str();
+  row.snapshot = receive.ticket.snapshot_name;
+  row.source = receive.ticket.source.str();
+  row.target = receive.ticket.target.str();
+  row.why = live.step.why;
+  row.done = live.progress.done;
+  row.total = live.progress.total;
+  row.rate = live.progress.rate;
+  if (row.total == Bytes{})
+    if (const Dataset* source = m.fleet.copy(receive.ticket.source, receive.ticket.uuid))
+      if (const Snapshot* snapshot = source->find(receive.ticket.snapshot))
+        row.total = snapshot->referenced;
+  if (row.rate.value > 0 && row.total >= row.done)
+    row.time_left = Millis{(row.total - row.done).value * 1000 / row.rate.value};
+  return row;
+}
+
+std::vector<api::TransferRow> transfer_rows(const Machine& m) {
+  std::vector<api::TransferRow> rows;
+  for (const auto& entry : m.steps.all())
+    if (std::holds_alternative<ReceiveSnapshot>(entry.second.step.action))
+      rows.push_back(row_of(m, entry.second));
+  return rows;
+}
+
+}  // namespace zed::controller

@@ -1,0 +1,98 @@
+// Why a job is where it is, or runs nowhere; and who could hold a requirement.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "controller/operations/handlers.hpp"
+#include "controller/operations/rows.hpp"
+#include "controller/place_request.hpp"
+#include "sched/match.hpp"
+#include "sched/place.hpp"
+
+namespace zed::controller {
+namespace {
+
+/// Free nodes by preference, each asked for by itself.
+std::vector<Placement> ranked(const Machine& m, const sched::PlaceRequest& request) {
+  std::vector<Placement> placements;
+  sched::PlaceRequest left = request;
+  for (std::size_t turn = 0; turn < m.fleet.view().nodes.size(); ++turn) {
+    auto result = sched::place(m.fleet.view(), left);
+    auto* placement = std::get_if<Placement>(&result);
+    if (placement == nullptr) break;
+    placements.push_back(*placement);
+    left.exclusions.push_back({placement->node, "listed already", true});
+  }
+  return placements;
+}
+
+std::vector<std::string> reasons_of(const Machine& m, const DesiredJob& job) {
+  std::vector<std::string> reasons;
+  api::JobRow row = row_of(m, job);
+  if (!row.reason.empty()) reasons.push_back(row.reason);
+  if (!job.outcome && !job.last_exit.empty())
+    reasons.push_back(fmt::format("its last attempt ended: {}", job.last_exit));
+  for (const auto& entry : m.steps.all())
+    if (entry.second.owner == job.job.id)
+      reasons.push_back("under way on " + entry.second.step.node.str() + ": " +
+                        describe(entry.second.step.action));
+  if (!job.only.empty()) reasons.push_back("it may run on " + job.only.str() + " only, as asked");
+  return reasons;
+}
+
+}  // namespace
+
+std::optional<Rejection> impossible(const Machine& m, const DesiredJob& job) {
+  auto request = place_request(m, job);
+  request.only.reset();
+  if (sched::place(m.fleet.index(), request)) return std::nullopt;
+  request.reservations = m.fleet.reservations();
+  Rejection rejection = sched::explain(m.fleet.view(), request);
+  // A fleet without nodes is one that has not come up yet.
+  if (rejection.nodes.empty() || !rejection.is_impossible()) return std::nullopt;
+  return rejection;
+}
+
+void handle(const Asked& asked, const api::MatchNodes& op) {
+  const Machine& m = asked.m;
+  sched::PlaceRequest request;
+  request.job.requirement = op.requirement;
+  request.job.prefer = op.prefer;
+  request.reservations = m.fleet.reservations();
+  api::MatchReply reply;
+  reply.matches = ranked(m, request);
+  std::set<NodeName> matched;
+  for (const Placement& placement : reply.matches)
+    matched.insert(placement.node);
+  for (const sched::NodeReport& report :
+       sched::match_fleet(m.fleet.view(), op.requirement, op.prefer))
+    if (!matched.contains(report.node)) reply.refusals.push_back({report.node, report.shortfalls});
+  asked.reply(reply);
+}
+
+void handle(const Asked& asked, const api::WhyJob& op) {
+  const Machine& m = asked.m;
+  DesiredJob* job = job_or_refuse(asked, op.job);
+  if (job == nullptr) return;
+  api::WhyReply reply;
+  reply.job = row_of(m, *job);
+  reply.reasons = reasons_of(m, *job);
+  if (job->placed)
+    reply.placement = Placement{job->placed->node, job->placed->gpus, 0, job->placed->why};
+  if (!job->placed && !job->is_over()) {
+    auto request = place_request(m, *job);
+    request.reservations = m.fleet.reservations();
+    auto result = sched::place(m.fleet.view(), request);
+    if (auto* rejection = std::get_if<Rejection>(&result)) {
+      reply.rejection = *rejection;
+      reply.reasons.push_back(sched::show(*rejection));
+    } else {
+      reply.placement = std::get<Placement>(result);
+    }
+  }
+  asked.reply(reply);
+}
+
+}  // namespace zed::controller

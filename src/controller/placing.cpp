@@ -1,0 +1,249 @@
+// Where jobs go: first places, places at their home, takeovers after a loss, planned moves.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "controller/machine.hpp"
+#include "controller/place_request.hpp"
+#include "controller/timelines.hpp"
+#include "sched/match.hpp"
+#include "sched/place.hpp"
+
+namespace zed::controller {
+namespace {
+
+using Offer = PendingQueue::Offer;
+
+constexpr Millis lease_and_margin = minutes(16);
+
+Offer wait(Machine& m, const DesiredJob& job, std::string why, Offer offer = Offer::skipped) {
+  m.waits_for[job.job.id] = std::move(why);
+  return offer;
+}
+
+void place_at(Machine& m, DesiredJob& job, const Placement& placement) {
+  PlacedAttempt attempt{m.next_generation(), placement.node, placement.gpus,
+                        job.attempts + 1,    m.now.wall,     placement.why};
+  m.record(Placed{job.job.id, attempt});
+  m.tell("job", "job " + job.job.name.str(),
+         fmt::format("attempt {} goes to {}: {}", attempt.number, placement.node.str(),
+                     placement.why));
+}
+
+Offer place_first(Machine& m, DesiredJob& job) {
+  auto placement = sched::place(m.fleet.index(), place_request(m, job));
+  if (!placement) return wait(m, job, "no node can take it now", Offer::refused);
+  place_at(m, job, *placement);
+  return Offer::placed;
+}
+
+/// Why the job cannot go on at its home, although the home is there.
+bool must_leave_home(const Machine& m, const DesiredJob& job) {
+  if (!job.only.empty()) return job.only != job.home;
+  auto duty = m.desired.duties.find(job.home);
+  return duty != m.desired.duties.end() && duty->second != Duty::none;
+}
+
+bool has_newest_of(const Dataset& home, const Dataset* copy) {
+  return home.newest() != nullptr && copy != nullptr && copy->find(home.newest()->id) != nullptr;
+}
+
+/// Looks for another home. Busy there as well, or nowhere to go: the job waits where it is.
+void look_for_target(Machine& m, DesiredJob& job, bool only_with_copy) {
+  auto request = place_request(m, job);
+  request.exclusions.push_back({job.home, "it leaves this node", true});
+  auto placement = sched::place(m.fleet.index(), request);
+  if (!placement || placement->node == job.home) return;
+  const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
+  const Dataset* copy = m.fleet.copy(placement->node, job.dataset_uuid());
+  if (only_with_copy && (home == nullptr || !has_newest_of(*home, copy))) return;
+  m.moves[job.job.id] = Move{placement->node, placement->why};
+  m.tell("job", "job " + job.job.name.str(),
+         fmt::format("moves from {} to {}: {}", job.home.str(), placement->node.str(),
+                     placement->why));
+  m.look_at(job.job.id);
+}
+
+/// A node whose failed clauses will not pass by themselves.
+bool is_hopeless(const Machine& m, const sched::PlaceRequest& request, const NodeName& name) {
+  const Node* node = m.fleet.node(name);
+  auto attempts = m.fleet.view().attempts.find(name);
+  auto result = sched::match(request, *node,
+                             attempts == m.fleet.view().attempts.end() ? std::vector<Attempt>{}
+                                                                       : attempts->second);
+  auto* shortfalls = std::get_if<std::vector<Shortfall>>(&result);
+  return shortfalls != nullptr && std::any_of(shortfalls->begin(), shortfalls->end(),
+                                              [](const Shortfall& s) { return !s.for_now; });
+}
+
+Offer place_at_home(Machine& m, DesiredJob& job) {
+  if (m.moves.contains(job.job.id)) return Offer::skipped;
+  if (!m.fleet.is_ready(job.home)) {
+    return wait(m, job, "its home " + job.home.str() + " is not connected");
+  }
+  if (must_leave_home(m, job)) {
+    look_for_target(m, job, false);
+    if (!m.moves.contains(job.job.id))
+      return wait(m, job, "it leaves " + job.home.str() + ", and no other node can take it now");
+    return Offer::skipped;
+  }
+  if (!prepare_home(m, job)) return Offer::skipped;
+  auto request = place_request(m, job);
+  request.only = job.home;
+  if (auto placement = sched::place(m.fleet.index(), request)) {
+    place_at(m, job, *placement);
+    return Offer::placed;
+  }
+  look_for_target(m, job, !is_hopeless(m, request, job.home));
+  return wait(m, job, "its home " + job.home.str() + " cannot take it now");
+}
+
+/// An exclusive job's old attempt stops by itself when its lease ends; until then nobody may start.
+bool lease_may_run(Machine& m, const DesiredJob& job) {
+  if (!job.job.exclusive || job.attempts == 0) return false;
+  auto granted = m.granted.find(job.job.id);
+  Instant last = granted != m.granted.end() ? granted->second : m.started_at;
+  if (m.now.monotonic >= last + lease_and_margin) return false;
+  m.wake(last + lease_and_margin, job.job.id);
+  return true;
+}
+
+/// The home is lost: the job goes on elsewhere from the newest reachable checkpoint of its current
+/// timeline, and from nothing else.
+Offer take_over(Machine& m, DesiredJob& job) {
+  auto found = newest_reachable(m, job);
+  if (!found && job.had_checkpoint)
+    return wait(m, job,
+                "node " + job.home.str() +
+                    " is lost, and no reachable node has a copy of a checkpoint; `zedctl resume " +
+                    job.job.name.str() + " --from start` begins again");
+  if (lease_may_run(m, job))
+    return wait(m, job, "node " + job.home.str() + " is lost; its lease has not ended");
+  auto request = place_request(m, job);
+  if (m.fleet.is_lost(job.only)) request.only.reset();
+  auto placement = sched::place(m.fleet.index(), request);
+  if (!placement)
+    return wait(m, job, "node " + job.home.str() + " is lost, and no other can take it now");
+  KnownFork fork;
+  fork.fork.job = job.job.id;
+  fork.fork.timeline = m.next_generation();
+  fork.fork.left = job.timeline;
+  fork.fork.why = Fork::Why::node_lost;
+  fork.fork.by = "zed";
+  fork.fork.at = m.now.wall;
+  fork.branch_uuid = m.fresh<DatasetId>();
+  if (found) {
+    fork.fork.from = found->snapshot->id;
+    fork.from_seq = *found->snapshot->seq();
+    fork.from_name = found->snapshot->name;
+  }
+  std::string from = found ? "@" + found->snapshot->name : "its input";
+  std::string lost = job.home.str();
+  m.record(Forked{fork, placement->node});
+  m.tell("fork", "job " + job.job.name.str(),
+         fmt::format("node {} is lost; goes on from {} on {}", lost, from, placement->node.str()));
+  return Offer::placed;
+}
+
+/// The first job that this one waits for.
+std::optional<JobName> awaited(const Machine& m, const DesiredJob& job) {
+  for (const JobName& name : job.job.after) {
+    auto named = m.desired.by_name.find(name);
+    const DesiredJob* other =
+        named == m.desired.by_name.end() ? nullptr : m.desired.find(named->second);
+    bool done = other != nullptr && other->outcome && other->outcome->state == JobState::succeeded;
+    if (!done) return name;
+  }
+  return std::nullopt;
+}
+
+Offer try_place(Machine& m, DesiredJob& job) {
+  if (!m.journal.is_durable(job.changed_seq) || !m.is_firm(job.safe_seq)) return Offer::skipped;
+  if (auto name = awaited(m, job)) return wait(m, job, "waits for job " + name->str());
+  auto pause = m.not_before.find(job.job.id);
+  if (pause != m.not_before.end()) {
+    if (m.now.monotonic < pause->second) return wait(m, job, "pauses after: " + job.last_exit);
+    m.not_before.erase(pause);
+  }
+  if (job.home.empty()) return place_first(m, job);
+  if (home_is_lost(m, job)) return take_over(m, job);
+  if (job.placed) return Offer::skipped;  // its node is back
+  return place_at_home(m, job);
+}
+
+std::map<std::string, std::int64_t> held_by_user(const Machine& m) {
+  std::map<std::string, std::int64_t> held;
+  for (const auto& entry : m.placed_jobs) {
+    const DesiredJob* job = m.desired.find(entry.first);
+    held[job->by] += std::max<std::int64_t>(1, std::ssize(job->placed->gpus));
+  }
+  return held;
+}
+
+}  // namespace
+
+sched::PlaceRequest place_request(const Machine& m, const DesiredJob& job) {
+  sched::PlaceRequest request;
+  request.job = job.job;
+  if (!job.only.empty()) request.only = job.only;
+  auto add = [&](const DatasetName& dataset, const DatasetId& uuid) {
+    sched::InputData input;
+    input.dataset = dataset;
+    auto source = best_holder(m, uuid);
+    const Dataset* best = source ? m.fleet.copy(*source, uuid) : nullptr;
+    if (best == nullptr) return;
+    input.size = best->used;
+    for (const NodeName& node : m.fleet.ready_holders(uuid))
+      input.missing[node] = has_newest_of(*best, m.fleet.copy(node, uuid)) ? Bytes{} : best->used;
+    request.inputs.push_back(std::move(input));
+  };
+  if (job.job.model)
+    if (auto dataset = dataset_of_model(m, *job.job.model))
+      if (auto uuid = m.fleet.uuid_of(*dataset)) add(*dataset, *uuid);
+  for (const DatasetName& dataset : job.job.data)
+    if (auto uuid = m.fleet.uuid_of(dataset)) add(dataset, *uuid);
+  if (!job.home.empty()) add(job.job.dataset, job.dataset_uuid());
+  return request;
+}
+
+void place_pending(Machine& m) {
+  m.place_due = false;
+  if (m.pending.size() == 0) return;
+  m.pending.pass(held_by_user(m), [&m](const JobId& id) {
+    DesiredJob* job = m.desired.find(id);
+    return job == nullptr ? Offer::skipped : try_place(m, *job);
+  });
+}
+
+void drive_move(Machine& m, DesiredJob& job) {
+  const JobId id = job.job.id;
+  auto move = m.moves.find(id);
+  if (move == m.moves.end()) {
+    look_for_target(m, job, false);
+    if (!m.moves.contains(id))
+      m.waits_for[id] = "it is to leave " + job.home.str() + ", and no other node can take it now";
+    return;
+  }
+  const NodeName target = move->second.target;
+  if (!m.fleet.is_ready(target) || !m.fleet.is_ready(job.home)) {
+    m.moves.erase(move);
+    m.place_due = true;
+    return;
+  }
+  if (job.placed || !m.fleet.nodes_running(id).empty()) return;  // still stopping
+  const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
+  if (home == nullptr || home->newest() == nullptr) {  // no attempt ever began: nothing to take
+    m.moves.erase(move);
+    m.record(Moved{id, target, CheckpointId{}});
+    return;
+  }
+  m.waits_for[id] = "its files are on their way from " + job.home.str() + " to " + target.str();
+  if (!bring(m, job.dataset_uuid(), job.home, target, id, "job " + job.job.name.str() + " moves"))
+    return;
+  m.moves.erase(move);
+  m.record(Moved{id, target, home->newest()->id});
+  m.tell("job", "job " + job.job.name.str(), "has moved to " + target.str());
+}
+
+}  // namespace zed::controller

@@ -1,0 +1,183 @@
+// Copies: of a job's checkpoints on other nodes, by policies, and of what somebody needs.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "controller/machine.hpp"
+#include "controller/timelines.hpp"
+#include "repl/retention.hpp"
+#include "repl/targets.hpp"
+#include "repl/transfers.hpp"
+#include "sched/match.hpp"
+#include "spec/filter.hpp"
+
+namespace zed::controller {
+namespace {
+
+// One node sends or receives at most this many streams at once; the others wait their turn.
+constexpr std::int64_t most_transfers = 4;
+
+bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
+  std::string need = copy_need(transfer.uuid, transfer.target);
+  if (m.steps.is_live(need)) return false;
+  if (m.steps.transfers_on(transfer.source) >= most_transfers ||
+      m.steps.transfers_on(transfer.target) >= most_transfers)
+    return false;
+  if (std::holds_alternative<repl::Conflict>(transfer.step)) {
+    const auto& conflict = std::get<repl::Conflict>(transfer.step);
+    m.tell_once("conflict " + need, "transfer", transfer.dataset.str(),
+                "the copies on " + transfer.source.str() + " and " + transfer.target.str() +
+                    " have nothing in common: " + conflict.why);
+    return false;
+  }
+  auto steps = repl::plan_steps(m.fleet.view(), transfer, m.term, m.ids);
+  return m.steps.want(need, owner, std::move(steps), m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+bool is_up_to_date(const repl::Transfer& transfer) {
+  return std::holds_alternative<repl::UpToDate>(transfer.step);
+}
+
+/// Nodes that hold a copy of the current timeline beside the home.
+std::set<NodeName> current_replicas(const Machine& m, const DesiredJob& job) {
+  std::set<NodeName> nodes;
+  for (const NodeName& node : m.fleet.holders(job.dataset_uuid()))
+    if (node != job.home && !m.fleet.is_lost(node)) nodes.insert(node);
+  return nodes;
+}
+
+/// Nodes that could run the job, now or later.
+std::set<NodeName> able_nodes(const Machine& m, const Job& job) {
+  std::set<NodeName> able;
+  Preference wishes = job.prefer;
+  wishes.insert(wishes.end(), job.fallback.begin(), job.fallback.end());
+  for (const sched::NodeReport& report :
+       sched::match_fleet(m.fleet.view(), job.requirement, wishes))
+    if (report.now || report.ever) able.insert(report.node);
+  return able;
+}
+
+std::vector<NodeName> targets_of(Machine& m, const DesiredJob& job, const Dataset& home) {
+  std::set<NodeName> replicas = current_replicas(m, job);
+  if (static_cast<std::int64_t>(replicas.size()) >= job.job.copies)
+    return {replicas.begin(), replicas.end()};
+  repl::CopyRequest request;
+  request.dataset = home.name;
+  request.uuid = home.uuid;
+  request.home = job.home;
+  request.size = home.used;
+  request.copies = job.job.copies;
+  request.able = able_nodes(m, job.job);
+  request.holders = std::move(replicas);
+  return repl::choose_copy_targets(m.fleet.view(), request).nodes;
+}
+
+/// What `keep` no longer wants goes, once no transfer needs it as its base.
+void prune(Machine& m, const DesiredJob& job, const NodeName& node, const Dataset& copy) {
+  if (job.job.retention.keeps_all() || m.steps.transfers_on(node) > 0) return;
+  std::set<CheckpointId> kept;
+  if (job.moved_with) kept.insert(*job.moved_with);
+  for (const KnownFork& fork : job.forks)
+    if (fork.fork.from) kept.insert(*fork.fork.from);
+  // The newest snapshot that a replica shares is the base of its next increment.
+  for (const NodeName& holder : m.fleet.holders(copy.uuid)) {
+    const Dataset* other = m.fleet.copy(holder, copy.uuid);
+    for (auto it = other->snapshots.rbegin(); it != other->snapshots.rend(); ++it)
+      if (copy.find(it->id) != nullptr) {
+        kept.insert(it->id);
+        break;
+      }
+  }
+  Destroy destroy{copy.name, copy.uuid, {}};
+  for (const repl::Doomed& doomed : repl::to_destroy(copy, job.job.retention, kept))
+    destroy.snapshots.push_back(doomed.id);
+  if (destroy.snapshots.empty()) return;
+  PlanStep step;
+  step.node = node;
+  step.action = destroy;
+  step.expect = m.expect(copy.uuid, copy.timeline());
+  step.why = "keep of job " + job.job.name.str();
+  m.steps.want("prune:" + copy.uuid.str() + ":" + node.str(), job.job.id, {step}, m.fleet,
+               m.now.monotonic, m.ids, m.out);
+}
+
+}  // namespace
+
+std::string copy_need(const DatasetId& uuid, const NodeName& target) {
+  return "copy:" + uuid.str() + ":" + target.str();
+}
+
+bool bring(Machine& m, const DatasetId& uuid, const NodeName& source, const NodeName& target,
+           const JobId& owner, const std::string& why) {
+  if (!m.fleet.is_ready(source) || !m.fleet.is_ready(target)) return false;
+  auto transfer = repl::due_transfer(m.fleet.view(), uuid, source, target, why);
+  if (!transfer || is_up_to_date(*transfer)) return m.fleet.copy(target, uuid) != nullptr;
+  order_transfer(m, *transfer, owner);
+  return false;
+}
+
+void keep_copies(Machine& m, DesiredJob& job) {
+  if (job.home.empty() || !m.fleet.is_ready(job.home)) return;
+  const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
+  if (home == nullptr || home->timeline() != job.timeline) return;
+  if (job.job.copies > 0 && !home->snapshots.empty()) {
+    for (const NodeName& target : targets_of(m, job, *home)) {
+      const Dataset* copy = m.fleet.copy(target, job.dataset_uuid());
+      if (copy != nullptr && copy->timeline() != job.timeline) continue;  // follows its fork first
+      bring(m, job.dataset_uuid(), job.home, target, job.job.id,
+            fmt::format("copies {} of job {}", job.job.copies, job.job.name.str()));
+    }
+  }
+  for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
+    const Dataset& copy = *m.fleet.copy(node, job.dataset_uuid());
+    if (copy.timeline() == job.timeline) prune(m, job, node, copy);
+  }
+}
+
+namespace {
+
+/// A job's dataset moves only from its home, on its current timeline, and never onto its home.
+bool may_move(const Machine& m, const repl::Transfer& transfer) {
+  const DesiredJob* job = m.desired.find(JobId{transfer.uuid.bytes});
+  if (job == nullptr) return true;
+  if (transfer.source != job->home || transfer.target == job->home) return false;
+  if (!m.is_firm(job->safe_seq)) return false;
+  const Dataset* source = m.fleet.copy(transfer.source, transfer.uuid);
+  const Dataset* target = m.fleet.copy(transfer.target, transfer.uuid);
+  return source != nullptr && source->timeline() == job->timeline &&
+         (target == nullptr || target->timeline() == job->timeline);
+}
+
+repl::Filter filter_of(const ReplicationPolicy& policy) {
+  auto filter = spec::Filter::parse(policy.filter);
+  if (!filter) {
+    std::string why = "its filter does not read: " + filter.error().message;
+    return [why](const Dataset&) { return std::optional(why); };
+  }
+  return [parsed = *filter](const Dataset& dataset) -> std::optional<std::string> {
+    spec::Verdict verdict = spec::evaluate(parsed, dataset.properties);
+    return verdict.selects() ? std::nullopt : std::optional(verdict.reason);
+  };
+}
+
+}  // namespace
+
+void run_policies(Machine& m) {
+  m.policies_due = false;
+  m.excluded.clear();
+  if (!m.desired.applied || !m.journal.is_durable(m.applied_seq)) return;
+  for (const ReplicationPolicy& policy : m.desired.applied->cluster.policies) {
+    auto due = repl::due_transfers(m.fleet.view(), policy, filter_of(policy));
+    for (const repl::Excluded& excluded : due.excluded)
+      for (const NodeName& target : policy.targets)
+        m.excluded[excluded.dataset.str() + " " + target.str()] =
+            "policy " + policy.name + ": " + excluded.why;
+    for (const repl::Transfer& transfer : due.transfers)
+      if (m.fleet.is_ready(transfer.source) && m.fleet.is_ready(transfer.target) &&
+          may_move(m, transfer))
+        order_transfer(m, transfer, JobId{});
+  }
+}
+
+}  // namespace zed::controller

@@ -1,0 +1,100 @@
+// What the cluster file says should be imported, and the sizes that filters ask for.
+
+#include <fmt/format.h>
+
+#include "controller/imports.hpp"
+
+namespace zed::controller {
+namespace {
+
+constexpr double bytes_in_gb = 1e9;
+
+/// Whether what is not in the view may still be on a node that has not come back yet.
+bool is_anyone_awaited(const Machine& m) {
+  for (const auto& [name, node] : m.fleet.view().nodes)
+    if (!m.fleet.is_ready(name) && node.status != NodeStatus::lost) return true;
+  return false;
+}
+
+void want_import(Machine& m, const NodeName& node, const Import& import) {
+  const std::string need = import_need(import.dataset);
+  if (m.fleet.uuid_of(import.dataset) || m.steps.is_live(need) || !m.fleet.is_ready(node)) return;
+  auto step = step_of(m, node, import, "the cluster file declares it");
+  if (step) m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+/// `size_gb` of a model that came without it, in powers of 1000 as the filters count.
+void complete_model(Machine& m, const DatasetId& uuid) {
+  auto holder = best_holder(m, uuid);
+  if (!holder) return;
+  const Dataset& copy = *m.fleet.copy(*holder, uuid);
+  if (copy.properties.contains("size_gb") || copy.newest() == nullptr) return;
+  double size = static_cast<double>(copy.newest()->referenced.value) / bytes_in_gb;
+  PlanStep step;
+  step.node = *holder;
+  step.action = SetProperties{copy.name, uuid, {{"size_gb", fmt::format("{:.3g}", size)}}};
+  step.expect = m.expect(uuid);
+  step.why = "size_gb of a model";
+  m.steps.want("size:" + uuid.str(), JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+}  // namespace
+
+std::string import_need(const DatasetName& dataset) {
+  return "import:" + dataset.str();
+}
+
+Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
+                         const std::string& why) {
+  ImportFiles files;
+  files.dataset = import.dataset;
+  files.path = import.path;
+  files.snapshot_name = "v" + (import.version.empty() ? "1" : import.version);
+  if (!is_snapshot_word(files.snapshot_name))
+    return fail(ErrorCode::invalid, "version \"" + import.version + "\" cannot name a snapshot",
+                "letters, digits, '-', '_' and '.' can");
+  files.snapshot = m.fresh<CheckpointId>();
+  files.properties = import.properties;
+  files.properties[property::type] = import.type;
+  files.properties[property::uuid] = m.fresh<DatasetId>().str();
+  files.properties[property::name] = import.name;
+  files.properties[property::home] = node.str();
+  files.properties["version"] = import.version.empty() ? "1" : import.version;
+  if (!import.requirement.empty()) files.properties["requires"] = import.requirement.str();
+  PlanStep step;
+  step.node = node;
+  step.action = std::move(files);
+  step.expect = m.expect();
+  step.why = why;
+  return step;
+}
+
+void import_declared(Machine& m) {
+  if (m.models_due) {
+    m.models_due = false;
+    for (const auto& held : m.fleet.view().datasets)
+      for (const auto& entry : held.second)
+        if (entry.second.property(property::type) == "model" &&
+            !entry.second.properties.contains("size_gb"))
+          complete_model(m, entry.second.uuid);
+  }
+  if (!m.desired.applied || !m.journal.is_durable(m.applied_seq) || is_anyone_awaited(m)) return;
+  const AppliedFile& applied = *m.desired.applied;
+  const NodeName node = applied.from_node.empty() ? m.home_machine : applied.from_node;
+  for (const DeclaredModel& model : applied.cluster.models)
+    if (model.file)
+      want_import(m, node,
+                  {model.dataset,
+                   *model.file,
+                   "model",
+                   model.name.str(),
+                   model.version,
+                   model.requirement,
+                   {}});
+  for (const DeclaredData& data : applied.cluster.data)
+    if (data.file)
+      want_import(m, node,
+                  {data.dataset, *data.file, "data", data.dataset.leaf(), data.version, {}, {}});
+}
+
+}  // namespace zed::controller

@@ -1,0 +1,144 @@
+// What one job needs now, derived from desired state and the fleet view; called whenever either may
+// have changed. Idempotent: what is under way is not ordered twice (steps.hpp).
+
+#include <fmt/format.h>
+
+#include "controller/machine.hpp"
+
+namespace zed::controller {
+namespace {
+
+void order_stop(Machine& m, const DesiredJob& job, const NodeName& node,
+                const Generation& generation, StopMode mode, const std::string& reason) {
+  PlanStep step;
+  step.node = node;
+  step.action = StopAttempt{job.job.id, generation, mode, reason};
+  step.expect = m.expect();
+  step.why = reason;
+  std::string need = "stop:" + job.job.id.str() + ":" + node.str() + ":" + generation.str() + ":" +
+                     std::string(to_string(mode));
+  m.steps.want(need, job.job.id, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+/// A live attempt that this journal does not know, on the current timeline and at the home: the
+/// controller before us placed it and its record did not reach us. It is ours from now on.
+bool adopt(Machine& m, DesiredJob& job, const NodeName& node, const Attempt& attempt) {
+  bool continues = job.timeline.is_none() ? job.home.empty() : attempt.timeline == job.timeline;
+  bool at_home = job.home.empty() || job.home == node;
+  if (job.placed || job.is_over() || job.wanted != Wanted::run || !continues || !at_home ||
+      attempt.generation <= job.last_generation || attempt.generation.term > m.term)
+    return false;
+  if (job.timeline.is_none() && attempt.timeline != attempt.generation) return false;
+  PlacedAttempt placed{attempt.generation, node,          attempt.gpus,
+                       attempt.number,     attempt.since, "adopted: it was running already"};
+  m.record(Placed{job.job.id, placed});
+  m.tell("job", "job " + job.job.name.str(),
+         "its running attempt on " + node.str() + " was adopted");
+  return true;
+}
+
+/// Whatever runs and is not the placed attempt is stale: it stops, and what it did becomes a branch
+/// or stays as the closing snapshot.
+void stop_stale_attempts(Machine& m, DesiredJob& job) {
+  for (const NodeName& node : m.fleet.nodes_running(job.job.id)) {
+    auto held = m.fleet.view().attempts.find(node);
+    if (held == m.fleet.view().attempts.end()) continue;
+    std::vector<Attempt> live;
+    for (const Attempt& attempt : held->second)
+      if (attempt.job == job.job.id && is_live(attempt)) live.push_back(attempt);
+    for (const Attempt& attempt : live) {
+      if (job.placed && job.placed->generation == attempt.generation) continue;
+      if (adopt(m, job, node, attempt)) continue;
+      order_stop(m, job, node, attempt.generation, StopMode::halt,
+                 job.is_over() ? "the job has ended"
+                               : "a newer attempt or timeline took its place");
+    }
+  }
+}
+
+/// A person wants the job stopped or cancelled.
+void wind_down(Machine& m, DesiredJob& job) {
+  bool cancels = job.wanted == Wanted::cancel;
+  JobState state = cancels ? JobState::cancelled : JobState::stopped;
+  if (job.placed && !m.fleet.is_lost(job.placed->node)) {
+    order_stop(m, job, job.placed->node, job.placed->generation,
+               cancels ? StopMode::cancel : StopMode::stop, job.wanted_why);
+    return;
+  }
+  Generation generation = job.placed ? job.placed->generation : Generation{};
+  m.record(Finished{job.job.id, Outcome{state, job.wanted_why, generation, m.now.wall}, {}, {}});
+}
+
+/// The placed attempt has to go elsewhere by plan: a drained node, or `resume --on`.
+std::optional<std::string> reason_to_leave(const Machine& m, const DesiredJob& job) {
+  const NodeName& node = job.placed->node;
+  if (!job.only.empty() && job.only != node && m.fleet.is_ready(job.only))
+    return "moves to " + job.only.str();
+  auto duty = m.desired.duties.find(node);
+  if (duty != m.desired.duties.end() && duty->second == Duty::draining && job.only != node &&
+      m.journal.is_durable(m.duty_seq))
+    return "node " + node.str() + " is being drained";
+  return std::nullopt;
+}
+
+void keep_running(Machine& m, DesiredJob& job) {
+  const Attempt* attempt = visible_attempt(m, job);
+  if (attempt == nullptr) {
+    start_placed(m, job);
+    return;
+  }
+  m.waits_for.erase(job.job.id);
+  if (!is_live(*attempt)) return;
+  auto reason = reason_to_leave(m, job);
+  if (!reason) return;
+  if (!m.moves.contains(job.job.id)) {
+    drive_move(m, job);  // looks for a target first: nothing is stopped to wait for a place
+    if (!m.moves.contains(job.job.id)) return;
+  }
+  order_stop(m, job, job.placed->node, job.placed->generation, StopMode::stop, *reason);
+}
+
+void publish_state(Machine& m, const DesiredJob& job) {
+  JobState state = state_of(m, job);
+  auto [shown, is_new] = m.shown.try_emplace(job.job.id, state);
+  if (!is_new && shown->second == state) return;
+  shown->second = state;
+  std::string where = job.placed ? " on " + job.placed->node.str() : "";
+  std::string why = job.outcome ? ": " + job.outcome->reason : "";
+  m.tell("job", "job " + job.job.name.str(), std::string(to_string(state)) + where + why);
+}
+
+void decide(Machine& m, DesiredJob& job) {
+  if (job.is_over()) return;
+  if (job.wanted != Wanted::run) return wind_down(m, job);
+  if (job.placed && !m.fleet.is_lost(job.placed->node)) return keep_running(m, job);
+  if (m.moves.contains(job.job.id)) return drive_move(m, job);
+  if (!job.placed && !job.home.empty() && !home_is_lost(m, job) && prepare_home(m, job))
+    m.place_due = true;
+}
+
+}  // namespace
+
+void reconcile_job(Machine& m, const JobId& id) {
+  DesiredJob* job = m.desired.find(id);
+  if (job == nullptr) return;
+  publish_state(m, *job);
+  // What is not durable is not acted on; its JournalWritten brings us back.
+  if (!m.journal.is_durable(job->changed_seq)) return;
+  acknowledge_ends(m, id);
+  stop_stale_attempts(m, *job);
+  if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
+  if (!m.is_firm(job->safe_seq)) {
+    m.until_safe.insert(id);
+    m.waits_for[id] = "its fork or move is not yet on the second node " + m.desired.second.str();
+    return;
+  }
+  m.until_safe.erase(id);
+  follow_forks(m, *job);
+  set_homes(m, *job);
+  decide(m, *job);
+  keep_copies(m, *job);
+  publish_state(m, *job);
+}
+
+}  // namespace zed::controller
