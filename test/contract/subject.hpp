@@ -38,7 +38,9 @@ struct Factory {
 
 std::unique_ptr<Subject> make_memory_subject();
 std::unique_ptr<Subject> make_dir_subject();
-/// On a file system with reflinks where one is to be had, or nullptr.
-std::unique_ptr<Subject> make_dir_copy_subject();
+/// On a tmpfs (/dev/shm), where files are always copied; nullptr where there is none.
+std::unique_ptr<Subject> make_dir_tmpfs_subject();
+/// Below $ZED_TEST_REFLINK_DIR, a folder on xfs or btrfs; nullptr where that is not set.
+std::unique_ptr<Subject> make_dir_reflink_subject();
 
 }  // namespace zed::contract
