@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/enum.hpp"
 #include "base/result.hpp"
 #include "core/dataset.hpp"
 

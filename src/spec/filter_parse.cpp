@@ -72,7 +72,9 @@ private:
     if (peek() == '|') return "write `or`";
     auto near = nearest_word(word_ahead(), {"and", "or"});
     if (near && !word_ahead().empty()) return "did you mean `" + *near + "`?";
-    if (after_number_) return "units of size are B, kB, MB, GB, TB, KiB, MiB, GiB and TiB";
+    bool letters = word_ahead().find_first_of("_0123456789") == std::string_view::npos;
+    if (after_number_ && letters && !word_ahead().empty())
+      return "units of size are B, kB, MB, GB, TB, KiB, MiB, GiB and TiB";
     return {};
   }
 

@@ -418,7 +418,7 @@ private:
       return refuse(Kind::operator_, "calling functions is not allowed: a cluster file is data, "
                                      "not a program");
     if (sign == "\\")
-      return refuse(Kind::invalid, "`\\` outside a string", "a line may be broken after a comma");
+      return refuse(Kind::operator_, "`\\` outside a string", "a line may be broken after a comma");
     refuse(Kind::operator_, operator_message(sign));
   }
 

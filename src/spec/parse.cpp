@@ -123,6 +123,7 @@ private:
         trivia = take_trivia(true);
         continue;
       }
+      if (report_.full()) return give_up();
       std::size_t before = at_;
       Call call;
       call.comments = std::move(trivia.comments);
@@ -136,6 +137,12 @@ private:
       if (!call.name.empty()) block.calls.push_back(std::move(call));
     }
     block.dangling = std::move(trivia.comments);
+  }
+
+  /// The rest of the file is not looked at.
+  void give_up() {
+    at_ = tokens_.size() - 1;
+    structure_known_ = false;
   }
 
   /// An `end` where none is open at this level. True if it was reported and dropped.
@@ -655,7 +662,10 @@ private:
     if (depth_ >= deepest_nesting) {
       skip_block();
     } else if (call.block) {
-      take();  // reported as a second block
+      Call second;  // reported; its block is read for what is wrong inside
+      second.name = call.name;
+      second.offset = call.offset;
+      parse_block(second);
     } else {
       parse_block(call);
     }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t longest_text = 4096;
 constexpr std::size_t longest_word = 255;
+constexpr std::size_t longest_list = 4096;
 
 std::string list_of(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
@@ -48,7 +49,9 @@ std::string describe(const Expression& value) {
 
 std::string Reader::nearest(std::string_view wrong, const std::vector<std::string>& known,
                             std::string fallback) {
-  if (known.size() > comparisons_left_) return fallback;
+  // Of one or two letters every other such word is near.
+  constexpr std::size_t shortest = 3;
+  if (wrong.size() < shortest || known.size() > comparisons_left_) return fallback;
   comparisons_left_ -= known.size();
   auto near = nearest_word(wrong, known);
   return near ? "did you mean " + ticked(*near) + "?" : std::move(fallback);
@@ -98,6 +101,7 @@ bool Reader::block_is_legal(const Met& met) {
 void Reader::each(const Block& block, Place place, const std::function<void(const Met&)>& handle) {
   std::map<std::string, std::size_t> seen;
   for (const Call& call : block.calls) {
+    if (report_.full()) return;
     const Verb* verb = find_verb(call.name, place);
     if (verb == nullptr) {
       unknown_verb(call, place);
@@ -175,6 +179,8 @@ void Reader::keywords(const Met& met, const std::vector<std::string>& known, boo
   if (met.call.broken) return;
   std::map<std::string, std::size_t> seen;
   const auto& arguments = met.call.arguments;
+  if (!has_room(std::min(arguments.size(), longest_list), met.call.offset, ticked(met.verb.name)))
+    return;
   for (std::size_t i = met.call.first_keyword(); i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
     if (std::find(known.begin(), known.end(), *argument.key) == known.end()) {
@@ -195,6 +201,13 @@ void Reader::keywords(const Met& met, const std::vector<std::string>& known, boo
 }
 
 // --- values
+
+bool Reader::has_room(std::size_t size, std::size_t offset, std::string_view subject) {
+  if (size == longest_list)
+    error(offset,
+          std::string(subject) + " takes at most " + std::to_string(longest_list) + " values");
+  return size < longest_list;
+}
 
 std::nullopt_t Reader::wrong(const Expression& value, std::string_view subject,
                              std::string_view wanted, std::string hint) {
@@ -339,6 +352,7 @@ std::vector<const Expression*> Reader::one_or_list(const Expression& value,
   if (value.items.empty())
     error(value.offset, std::string(subject) + " takes a list that is not empty");
   for (const Argument& item : value.items) {
+    if (!has_room(items.size(), item.offset(), subject)) break;
     if (item.key)
       error(item.offset(), std::string(subject) + " takes a list of values, not of keywords");
     else

@@ -74,6 +74,9 @@ public:
   /// The value itself, or each item of a list (not empty, no keywords).
   std::vector<const Expression*> one_or_list(const Expression& value, std::string_view subject);
 
+  /// Whether a list of that many may grow; reports the item that is too many.
+  bool has_room(std::size_t size, std::size_t offset, std::string_view subject);
+
   std::nullopt_t wrong(const Expression& value, std::string_view subject, std::string_view wanted,
                        std::string hint = {});
 
@@ -87,7 +90,7 @@ private:
 
   const Source& source_;
   Report& report_;
-  std::size_t comparisons_left_ = 100'000;
+  std::size_t comparisons_left_ = 10'000;
 };
 
 /// "a string", "the name :x", "a list": what a person would call it.

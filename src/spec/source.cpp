@@ -38,8 +38,12 @@ void Report::error(std::size_t offset, std::string message, std::string hint) {
     faults_.push_back({offset, std::move(message), std::move(hint), Severity::error});
 }
 
+bool Report::full() const {
+  return errors_ >= most_faults / 2;
+}
+
 void Report::warning(std::size_t offset, std::string message, std::string hint) {
-  if (faults_.size() < most_faults)
+  if (faults_.size() < most_faults / 2)  // errors find room behind them
     faults_.push_back({offset, std::move(message), std::move(hint), Severity::warning});
 }
 

@@ -24,6 +24,8 @@ public:
   void error(std::size_t offset, std::string message, std::string hint = {});
   void warning(std::size_t offset, std::string message, std::string hint = {});
   bool failed() const { return errors_ > 0; }
+  /// So many errors that looking for more helps nobody.
+  bool full() const;
 
 private:
   friend class Source;

@@ -111,7 +111,14 @@ private:
 
   void resolve() {
     node_names_ = names_of(nodes_);
+    model_names_ = names_of(models_);
+    job_names_ = names_of(jobs_);
+    data_names_ = names_of(data_);
+    selectable_ = model_names_;
+    selectable_.insert(selectable_.end(), job_names_.begin(), job_names_.end());
+    selectable_.insert(selectable_.end(), {"models", "jobs"});
     resolve_datasets();
+    collect_prefixes();
     for (auto& entry : jobs_)
       resolve_job(entry.second);
     find_cycles();
@@ -168,9 +175,8 @@ private:
       warn_undeclared(wished, "the wish counts once a node of that name joins");
     for (const auto& wanted : draft.after)
       if (jobs_.count(wanted.name) == 0)
-        reader_.error(
-            wanted.offset, "job " + quote(wanted.name.str()) + " is not declared",
-            reader_.nearest(wanted.name.str(), names_of(jobs_), "declare it in this file"));
+        reader_.error(wanted.offset, "job " + quote(wanted.name.str()) + " is not declared",
+                      reader_.nearest(wanted.name.str(), job_names_, "declare it in this file"));
     for (const auto& wanted : draft.data)
       warn_undeclared_data(wanted);
     if (!draft.model) return;
@@ -181,14 +187,14 @@ private:
     }
     reader_.warning(draft.model->offset,
                     "model " + quote(draft.model->name.str()) + " is not declared in this file",
-                    reader_.nearest(draft.model->name.str(), names_of(models_),
+                    reader_.nearest(draft.model->name.str(), model_names_,
                                     "the job waits until a model of that name exists"));
   }
 
   /// A data set made by hand needs no declaration; one that is nearly declared is a slip.
   void warn_undeclared_data(const Reference<DatasetName>& wanted) {
     if (data_.count(wanted.name) > 0) return;
-    std::string hint = reader_.nearest(wanted.name.str(), names_of(data_));
+    std::string hint = reader_.nearest(wanted.name.str(), data_names_);
     if (!hint.empty())
       reader_.warning(wanted.offset,
                       "dataset \"" + wanted.name.str() + "\" is not declared in this file", hint);
@@ -245,7 +251,7 @@ private:
     for (const auto& node : draft.nodes)
       warn_undeclared(node, "the policy waits until a node of that name joins");
     ReplicationPolicy& policy = draft.policy;
-    if (is_prefix(policy.selector)) return;
+    if (prefixes_.count(policy.selector.str()) > 0) return;
     auto model = models_.find(ModelName(policy.name));
     if (model != models_.end()) {
       policy.selects = ReplicationPolicy::Selects::model;
@@ -258,29 +264,25 @@ private:
       policy.selector = job->second.job.dataset;
       return;
     }
-    std::vector<std::string> known = names_of(models_);
-    for (const std::string& name : names_of(jobs_))
-      known.push_back(name);
-    known.insert(known.end(), {"models", "jobs"});
+
     reader_.warning(draft.offset,
                     "nothing in this file is named or stored under " + quote(policy.name),
-                    reader_.nearest(policy.name, known,
+                    reader_.nearest(policy.name, selectable_,
                                     "the policy selects datasets under it once there are some"));
   }
 
-  /// Whether something of this file lies under it, or a node holds it.
-  bool is_prefix(const DatasetName& name) const {
-    if (name.str() == "models" || name.str() == "jobs") return true;
-    // Names under "x/" sort directly behind "x/".
-    auto behind = owners_.lower_bound(name);
-    if (behind != owners_.end() && behind->first == name) return true;
-    for (; behind != owners_.end() && behind->first.str().starts_with(name.str()); ++behind)
-      if (behind->first.is_under(name.str())) return true;
-    return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
-      const auto& roots = entry.second.node.dataset_roots;
-      return std::any_of(roots.begin(), roots.end(),
-                         [&](const DatasetName& root) { return root.is_under(name.str()); });
-    });
+  /// Every dataset and root of this file, with all that they lie under.
+  void collect_prefixes() {
+    prefixes_ = {"models", "jobs"};
+    auto add = [this](const DatasetName& name) {
+      for (std::string path = name.str(); !path.empty(); path = DatasetName::parse(path)->parent())
+        if (!prefixes_.insert(path).second) return;
+    };
+    for (const auto& owner : owners_)
+      add(owner.first);
+    for (const auto& entry : nodes_)
+      for (const DatasetName& root : entry.second.node.dataset_roots)
+        add(root);
   }
 
   std::optional<Cluster> assemble() {
@@ -308,7 +310,13 @@ private:
   std::map<JobName, JobDraft> jobs_;
   std::map<std::string, PolicyDraft> policies_;
   std::map<DatasetName, Owner> owners_;
+  // What a wrong word is compared with.
   std::vector<std::string> node_names_;
+  std::vector<std::string> model_names_;
+  std::vector<std::string> job_names_;
+  std::vector<std::string> data_names_;
+  std::vector<std::string> selectable_;
+  std::set<std::string> prefixes_;
 };
 
 }  // namespace

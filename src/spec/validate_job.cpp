@@ -15,7 +15,6 @@ constexpr std::int64_t lowest_priority = -100;
 constexpr std::int64_t highest_priority = 100;
 constexpr std::int64_t most_retries = 1000;
 constexpr std::int64_t most_copies = 8;
-constexpr std::size_t most_words = 4096;
 
 /// Reads the verbs of one `job` block into a draft.
 class JobReader {
@@ -93,7 +92,6 @@ private:
       else
         reader_.text(*item, "`run`");
     }
-    if (job_.argv.size() > most_words) reader_.error(list.offset, "`run` takes at most 4096 words");
   }
 
   void run_line(const Expression& value, const std::string& line) {
@@ -167,6 +165,7 @@ private:
   }
 
   void add_data(const DatasetName& name, std::size_t offset) {
+    if (!reader_.has_room(job_.data.size(), offset, "`data`")) return;
     if (std::find(job_.data.begin(), job_.data.end(), name) != job_.data.end())
       return reader_.error(offset, "data set \"" + name.str() + "\" is given twice",
                            "keep one of them");
@@ -202,6 +201,7 @@ private:
   }
 
   void add_wish(Preference& ranking, const Wish& wish, std::size_t offset) {
+    if (!reader_.has_room(ranking.size(), offset, "a ranking")) return;
     if (std::find(ranking.begin(), ranking.end(), wish) != ranking.end())
       reader_.error(offset, quote(wish.value) + " is ranked twice", "keep the first");
     else

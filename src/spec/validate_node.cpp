@@ -95,6 +95,7 @@ void read_root(Reader& reader, const Met& met, DeclaredNode& node) {
   auto root = value != nullptr ? reader.dataset(*value, "`dataset`") : std::nullopt;
   if (!root) return;
   auto& roots = node.dataset_roots;
+  if (!reader.has_room(roots.size(), value->offset, "`node`")) return;
   if (std::find(roots.begin(), roots.end(), *root) != roots.end())
     reader.error(value->offset, "dataset \"" + root->str() + "\" is named twice for this node",
                  "keep one of them");
