@@ -99,7 +99,7 @@ std::optional<MemorySize> MemorySize::parse(std::string_view text) {
   auto amount = number_of(written.substr(0, digits));
   if (!amount) return std::nullopt;
   std::string unit = digits == std::string_view::npos ? "" : lower(trim(written.substr(digits)));
-  constexpr std::int64_t most = std::int64_t{1} << 40;  // GiB: far beyond any machine, no overflow
+  constexpr std::int64_t most = std::int64_t{1} << 30;  // GiB, 1 EiB: as bytes it fits 63 bits
   int shift = unit == "gib" ? 30 : unit == "mib" ? 20 : unit == "tib" ? 40 : 0;
   if (unit == "" || unit == "gb") {
     if (*amount > most) return std::nullopt;

@@ -101,7 +101,8 @@ RC_GTEST_PROP(Retention, NeverTheNewestNorWhatIsProtected,
     RC_ASSERT(!protected_ids.contains(one.id));
     RC_ASSERT(one.id != dataset.newest()->id);
     const Snapshot* checkpoint = dataset.newest_checkpoint();
-    RC_ASSERT(checkpoint == nullptr || one.id != checkpoint->id);
+    bool is_newest = checkpoint != nullptr && one.id == checkpoint->id;
+    RC_ASSERT(!is_newest);
     auto& snapshots = dataset.snapshots;
     snapshots.erase(std::find_if(snapshots.begin(), snapshots.end(),
                                  [&](const Snapshot& s) { return s.id == one.id; }));

