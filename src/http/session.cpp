@@ -1,0 +1,507 @@
+#include "http/session.hpp"
+
+#include <array>
+#include <deque>
+#include <utility>
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <sys/socket.h>
+
+#include "base/describe.hpp"
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "http/status.hpp"
+#include "http/target.hpp"
+#include "net/asio.hpp"
+
+namespace zed::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace bhttp = boost::beast::http;
+using ErrorInfo = boost::system::error_code;
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
+
+constexpr std::string_view json_type = "application/json";
+constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view stream_head = "HTTP/1.1 200 OK\r\n"
+                                         "Content-Type: text/event-stream\r\n"
+                                         "Cache-Control: no-store\r\n"
+                                         "X-Content-Type-Options: nosniff\r\n"
+                                         "Connection: close\r\n\r\n"
+                                         "retry: 2000\n\n";
+/// After an answer that ends the connection early, so much of what the client still sends is read
+/// and thrown away, that it gets to see the answer instead of a reset.
+constexpr std::size_t most_drained = std::size_t{16} << 20;
+constexpr Millis drain_time{2000};
+constexpr std::int64_t most_backlog = 1000;
+
+std::chrono::milliseconds chrono_of(Millis time) {
+  return std::chrono::milliseconds(time.value);
+}
+
+std::string_view view_of(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+std::uint64_t number_of(const Value& event) {
+  const Value* member = event.find("number");
+  auto number = member != nullptr ? from_value<std::uint64_t>(*member) : Result<std::uint64_t>(0);
+  return number.value_or(0);
+}
+
+Value with_schema(Value body) {
+  if (body.as_map() != nullptr && body.find("schema") != nullptr) return body;
+  Value whole = Value::map();
+  whole.set("schema", api::schema_version);
+  if (body.as_map() == nullptr) return body.is_null() ? whole : whole.set("result", body);
+  for (const auto& member : *body.as_map())
+    whole.set(member.key, member.value);
+  return whole;
+}
+
+class HttpSession final : public Session, public std::enable_shared_from_this<HttpSession> {
+public:
+  HttpSession(std::shared_ptr<Core> core, std::shared_ptr<const Admission> admission, net::Fd fd,
+              Visitor visitor)
+      : core_(std::move(core)), admission_(std::move(admission)), visitor_(std::move(visitor)),
+        stream_(net::context(core_->loop)), timer_(core_->loop),
+        buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096) {
+    const int family = admission_->door == Door::socket ? AF_UNIX : family_of(fd.get());
+    ErrorInfo error;
+    stream_.socket().assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
+    if (!error) fd.release();
+    core_->sessions.insert(this);
+  }
+  ~HttpSession() override { leave(); }
+
+  void read_request();
+  void close() override;
+  void push(std::uint64_t number, std::shared_ptr<const std::string> text) override;
+
+private:
+  struct Waiting;  // a request whose answer is due
+
+  static int family_of(int fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    return ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? address.ss_family
+                                                                                : AF_INET;
+  }
+  /// Calls a member when an operation ends; the session lives until then.
+  template <class Then> auto then(Then member) {
+    return [self = shared_from_this(), member](const ErrorInfo& error, std::size_t n) {
+      ((*self).*member)(error, n);
+    };
+  }
+  void leave() {
+    core_->sessions.erase(this);
+    core_->followers.erase(this);
+  }
+
+  void on_header(const ErrorInfo& error, std::size_t);
+  void read_body();
+  void on_continue_sent(const ErrorInfo& error, std::size_t);
+  void on_body(const ErrorInfo& error, std::size_t);
+  void on_bad_input(const ErrorInfo& error);
+  std::optional<Refused> refusal() const;
+
+  void carry_out(const Route& route);
+  void call(const CallOperation& operation);
+  void ask(api::Request request, std::function<void(Result<Value>)> done);
+  void watch_for_the_end(const std::shared_ptr<Waiting>& waiting);
+
+  void answer(Result<Value> result);
+  void answer_error(unsigned status, const Error& error, bool keep_open);
+  void respond(unsigned status, std::string_view type, std::string body, bool keep_open);
+  void on_written(const ErrorInfo& error, std::size_t);
+  void drain();
+  void on_drained(const ErrorInfo& error, std::size_t n);
+
+  void follow(std::optional<std::uint64_t> after);
+  void on_backlog(const Result<Value>& backlog);
+  void enqueue(std::shared_ptr<const std::string> text);
+  void write_next();
+  void on_event_written(const ErrorInfo& error, std::size_t n);
+  void end_stream(std::string last_words);
+  void comment_later();
+  void watch_follower();
+
+  std::shared_ptr<Core> core_;
+  std::shared_ptr<const Admission> admission_;
+  Visitor visitor_;
+  Stream stream_;
+  net::Timer timer_;
+  beast::flat_buffer buffer_;
+  std::optional<bhttp::request_parser<bhttp::string_body>> parser_;
+  std::optional<Route> route_;
+  bhttp::response<bhttp::string_body> response_;
+  std::array<char, 4096> scratch_{};
+  std::size_t drained_ = 0;
+  bool keep_open_ = true;
+  bool closed_ = false;
+
+  // A follower's.
+  bool has_backlog_ = false;
+  bool ending_ = false;
+  std::uint64_t last_number_ = 0;
+  std::deque<std::pair<std::uint64_t, std::shared_ptr<const std::string>>> early_;
+  std::deque<std::shared_ptr<const std::string>> queue_;  ///< the first is being written
+  std::size_t queued_ = 0;
+};
+
+/// Lives in the copies of a Reply: the last one that goes without a word answers for them all.
+struct HttpSession::Waiting {
+  std::function<void(Result<Value>)> done;
+  OnGone on_gone;
+
+  explicit Waiting(std::function<void(Result<Value>)> then_do) : done(std::move(then_do)) {}
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    finish(fail(ErrorCode::internal, "the controller dropped the request without an answer"));
+  }
+  void finish(Result<Value> result) {
+    on_gone = nullptr;
+    if (auto call = std::exchange(done, nullptr)) call(std::move(result));
+  }
+  void give_up() {
+    done = nullptr;
+    if (auto call = std::exchange(on_gone, nullptr)) call();
+  }
+};
+
+// ---- one request after the other
+
+void HttpSession::read_request() {
+  parser_.emplace();
+  parser_->header_limit(static_cast<std::uint32_t>(core_->limits.header.value));
+  parser_->body_limit(static_cast<std::uint64_t>(core_->limits.body.value));
+  stream_.expires_after(chrono_of(core_->limits.header_time));
+  bhttp::async_read_header(stream_, buffer_, *parser_, then(&HttpSession::on_header));
+}
+
+void HttpSession::on_header(const ErrorInfo& error, std::size_t) {
+  if (closed_) return;
+  if (error) return on_bad_input(error);
+  // Before a byte of the body is taken: who asks, and for what.
+  if (auto refused = refusal()) return answer_error(refused->status, refused->error, false);
+  const auto& request = parser_->get();
+  auto route = route_of(view_of(request.method_string()), view_of(request.target()));
+  if (auto* none = std::get_if<NoRoute>(&route)) {
+    if (!none->allow.empty()) response_.set(bhttp::field::allow, none->allow);
+    return answer_error(none->status, none->error, false);
+  }
+  route_ = std::get<Route>(std::move(route));
+  const bool waits = beast::iequals(request[bhttp::field::expect], "100-continue");
+  if (!waits || parser_->is_done()) return read_body();
+  asio::async_write(stream_, asio::buffer(continue_line), then(&HttpSession::on_continue_sent));
+}
+
+void HttpSession::on_continue_sent(const ErrorInfo& error, std::size_t) {
+  if (closed_) return;
+  if (error) return close();
+  read_body();
+}
+
+void HttpSession::read_body() {
+  stream_.expires_after(chrono_of(core_->limits.body_time));
+  bhttp::async_read(stream_, buffer_, *parser_, then(&HttpSession::on_body));
+}
+
+void HttpSession::on_body(const ErrorInfo& error, std::size_t) {
+  if (closed_) return;
+  if (error) return on_bad_input(error);
+  stream_.expires_never();
+  keep_open_ = parser_->get().keep_alive();
+  carry_out(*std::exchange(route_, std::nullopt));
+}
+
+void HttpSession::on_bad_input(const ErrorInfo& error) {
+  if (error == bhttp::error::body_limit)
+    return answer_error(
+        413,
+        Error{ErrorCode::invalid, "the request is larger than " + show(core_->limits.body), {}, ""},
+        false);
+  if (error == bhttp::error::header_limit || error == bhttp::error::buffer_overflow)
+    return answer_error(431,
+                        Error{ErrorCode::invalid,
+                              "the request's head is larger than " + show(core_->limits.header),
+                              {},
+                              ""},
+                        false);
+  const bool is_http =
+      error.category() == bhttp::make_error_code(bhttp::error::end_of_stream).category();
+  if (!is_http || error == bhttp::error::end_of_stream || error == bhttp::error::partial_message)
+    return close();
+  answer_error(400,
+               Error{ErrorCode::invalid,
+                     "this is not HTTP: " + error.message(),
+                     {},
+                     "POST /v1/<operation> with a JSON body"},
+               false);
+}
+
+std::optional<Refused> HttpSession::refusal() const {
+  if (visitor_.stranger) return Refused{403, *visitor_.stranger};
+  const auto& request = parser_->get();
+  const Presented presented{view_of(request[bhttp::field::host]),
+                            view_of(request[bhttp::field::origin]),
+                            view_of(request[bhttp::field::authorization])};
+  return refusal_of(presented, *admission_, view_of(request.target()) != "/healthz");
+}
+
+// ---- what is asked for
+
+void HttpSession::carry_out(const Route& route) {
+  if (std::holds_alternative<AskHealth>(route)) return respond(200, "text/plain", "ok\n", true);
+  if (const auto* events = std::get_if<FollowEvents>(&route)) return follow(events->after);
+  if (const auto* operation = std::get_if<CallOperation>(&route)) return call(*operation);
+  Value operations = Value::list();
+  for (const api::OperationInfo& info : api::all_operations()) {
+    Value row = Value::map();
+    row.set("name", info.name).set("help", info.help).set("changes", info.changes);
+    operations.push(std::move(row));
+  }
+  answer(Value::map().set("operations", std::move(operations)));
+}
+
+void HttpSession::call(const CallOperation& operation) {
+  const std::string body = std::exchange(parser_->get().body(), {});
+  Value arguments;
+  if (!trim(body).empty()) {
+    auto parsed = parse_json(body, {static_cast<std::size_t>(core_->limits.body.value), 64});
+    if (!parsed) return answer(fail(std::move(parsed).error().with("read the request's JSON")));
+    arguments = std::move(*parsed);
+  }
+  auto request = api::make_request(operation.name, arguments);
+  if (!request) return answer(fail(std::move(request).error()));
+  ask(std::move(*request), [weak = weak_from_this()](Result<Value> result) {
+    if (auto self = weak.lock()) self->answer(std::move(result));
+  });
+}
+
+void HttpSession::ask(api::Request request, std::function<void(Result<Value>)> done) {
+  if (!core_->handler) return close();
+  auto waiting = std::make_shared<Waiting>(std::move(done));
+  std::weak_ptr<Waiting> weak = waiting;
+  timer_.start(core_->limits.answer_time, [weak] {
+    if (auto late = weak.lock()) {
+      if (late->on_gone) std::exchange(late->on_gone, nullptr)();
+      late->finish(fail(ErrorCode::timeout, "the controller found no answer in time",
+                        "whether it was done is unknown: zedctl status and events tell"));
+    }
+  });
+  Reply reply = [waiting](Result<Value> result) { waiting->finish(std::move(result)); };
+  auto handler = core_->handler;  // it may destroy the server
+  OnGone on_gone = handler(std::move(request), visitor_.caller, std::move(reply));
+  if (!waiting->done) return;
+  waiting->on_gone = std::move(on_gone);
+  watch_for_the_end(waiting);
+}
+
+void HttpSession::watch_for_the_end(const std::shared_ptr<Waiting>& waiting) {
+  // A hang-up, not mere end of input: a client may close its sending half and wait.
+  stream_.socket().async_wait(
+      asio::socket_base::wait_error,
+      [self = shared_from_this(), weak = std::weak_ptr<Waiting>(waiting)](const ErrorInfo& error) {
+        auto left = weak.lock();
+        if (error || !left || !left->done) return;
+        left->give_up();
+        self->close();
+      });
+}
+
+// ---- answers
+
+void HttpSession::answer(Result<Value> result) {
+  if (closed_) return;
+  timer_.cancel();
+  ErrorInfo ignored;
+  stream_.socket().cancel(ignored);
+  if (!result) return answer_error(status_of(result.error().code), result.error(), true);
+  respond(200, json_type, to_json(with_schema(std::move(*result))) + "\n", true);
+}
+
+void HttpSession::answer_error(unsigned status, const Error& error, bool keep_open) {
+  if (status == 401) response_.set(bhttp::field::www_authenticate, "Bearer");
+  respond(status, json_type, error_body(error), keep_open);
+}
+
+void HttpSession::respond(unsigned status, std::string_view type, std::string body,
+                          bool keep_open) {
+  keep_open_ = keep_open_ && keep_open;
+  response_.result(status);
+  const std::string_view reason = reason_of(status);
+  response_.reason(beast::string_view(reason.data(), reason.size()));
+  response_.set(bhttp::field::content_type, beast::string_view(type.data(), type.size()));
+  response_.set(bhttp::field::cache_control, "no-store");
+  response_.set("X-Content-Type-Options", "nosniff");
+  response_.keep_alive(keep_open_);
+  response_.body() = std::move(body);
+  response_.prepare_payload();
+  stream_.expires_after(chrono_of(core_->limits.write_time));
+  bhttp::async_write(stream_, response_, then(&HttpSession::on_written));
+}
+
+void HttpSession::on_written(const ErrorInfo& error, std::size_t) {
+  if (closed_) return;
+  if (error) return close();
+  response_ = {};
+  if (keep_open_) return read_request();
+  ErrorInfo ignored;
+  stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+  stream_.expires_after(chrono_of(drain_time));
+  drain();
+}
+
+void HttpSession::drain() {
+  stream_.async_read_some(asio::buffer(scratch_), then(&HttpSession::on_drained));
+}
+
+void HttpSession::on_drained(const ErrorInfo& error, std::size_t n) {
+  if (closed_) return;
+  drained_ += n;
+  if (error || drained_ > most_drained) return close();
+  drain();
+}
+
+void HttpSession::close() {
+  if (std::exchange(closed_, true)) return;
+  leave();
+  timer_.cancel();
+  stream_.close();
+}
+
+// ---- followers of events
+
+void HttpSession::follow(std::optional<std::uint64_t> after) {
+  if (core_->followers.size() >= core_->limits.followers)
+    return answer_error(
+        503, Error{ErrorCode::busy, "too many follow the events already", {}, "close one of them"},
+        false);
+  core_->followers.insert(this);
+  enqueue(std::make_shared<const std::string>(stream_head));
+  watch_follower();
+  comment_later();
+  if (!after) {
+    has_backlog_ = true;
+    return;
+  }
+  last_number_ = *after;
+  api::ListEvents backlog;
+  backlog.after = *after;
+  backlog.limit = most_backlog;
+  if (!core_->handler) return close();
+  auto handler = core_->handler;
+  auto waiting = std::make_shared<Waiting>([weak = weak_from_this()](const Result<Value>& result) {
+    if (auto self = weak.lock()) self->on_backlog(result);
+  });
+  handler(backlog, visitor_.caller,
+          [waiting](Result<Value> result) { waiting->finish(std::move(result)); });
+}
+
+void HttpSession::on_backlog(const Result<Value>& backlog) {
+  if (closed_ || ending_) return;
+  if (!backlog) return end_stream("event: error\ndata: " + error_body(backlog.error()) + "\n");
+  has_backlog_ = true;
+  const Value* events = backlog->find("events");
+  if (events != nullptr && events->as_list() != nullptr)
+    for (const Value& event : *events->as_list())
+      push(number_of(event),
+           std::make_shared<const std::string>(encode_event(number_of(event), event)));
+  for (auto& [number, text] : std::exchange(early_, {}))
+    push(number, std::move(text));
+}
+
+void HttpSession::push(std::uint64_t number, std::shared_ptr<const std::string> text) {
+  if (closed_ || ending_) return;
+  if (queued_ + text->size() > static_cast<std::size_t>(core_->limits.follower_queue.value))
+    return end_stream(
+        "event: dropped\ndata: " +
+        error_body(Error{ErrorCode::busy,
+                         "events came faster than they were read",
+                         {},
+                         "follow again with ?after=" + std::to_string(last_number_)}) +
+        "\n");
+  if (!has_backlog_) {
+    // Counted as queued: a backlog that never comes must not make room for ever more.
+    queued_ += text->size();
+    early_.emplace_back(number, std::move(text));
+    return;
+  }
+  if (number <= last_number_) return;
+  last_number_ = number;
+  enqueue(std::move(text));
+}
+
+void HttpSession::enqueue(std::shared_ptr<const std::string> text) {
+  queued_ += text->size();
+  queue_.push_back(std::move(text));
+  if (queue_.size() == 1) write_next();
+}
+
+void HttpSession::write_next() {
+  stream_.expires_after(chrono_of(core_->limits.write_time));
+  asio::async_write(stream_, asio::buffer(*queue_.front()), then(&HttpSession::on_event_written));
+}
+
+void HttpSession::on_event_written(const ErrorInfo& error, std::size_t) {
+  if (closed_) return;
+  if (error) return close();
+  queued_ -= queue_.front()->size();
+  queue_.pop_front();
+  if (!queue_.empty()) return write_next();
+  if (ending_) close();
+}
+
+void HttpSession::end_stream(std::string last_words) {
+  ending_ = true;
+  early_.clear();
+  core_->followers.erase(this);
+  if (queue_.size() > 1) queue_.erase(queue_.begin() + 1, queue_.end());
+  queued_ = queue_.empty() ? 0 : queue_.front()->size();
+  enqueue(std::make_shared<const std::string>(std::move(last_words)));
+}
+
+void HttpSession::comment_later() {
+  timer_.start(core_->limits.comment_every, [weak = weak_from_this()] {
+    auto self = weak.lock();
+    if (!self || self->closed_ || self->ending_) return;
+    if (self->queue_.empty()) self->enqueue(std::make_shared<const std::string>(":\n\n"));
+    self->comment_later();
+  });
+}
+
+void HttpSession::watch_follower() {
+  // What a follower says is thrown away; that it left shows as the end of its input.
+  stream_.expires_never();
+  stream_.async_read_some(asio::buffer(scratch_),
+                          [self = shared_from_this()](const ErrorInfo& error, std::size_t) {
+                            if (self->closed_) return;
+                            if (error) return self->close();
+                            self->watch_follower();
+                          });
+}
+
+}  // namespace
+
+std::shared_ptr<Session> start_session(std::shared_ptr<Core> core,
+                                       std::shared_ptr<const Admission> admission, net::Fd socket,
+                                       Visitor visitor) {
+  auto session = std::make_shared<HttpSession>(std::move(core), std::move(admission),
+                                               std::move(socket), std::move(visitor));
+  session->read_request();
+  return session;
+}
+
+std::string encode_event(std::uint64_t number, const Value& event) {
+  return "id: " + std::to_string(number) + "\nevent: fleet\ndata: " + to_json(event) + "\n\n";
+}
+
+}  // namespace zed::http

@@ -1,0 +1,79 @@
+#include "http/target.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.hpp"
+
+namespace zed::http {
+namespace {
+
+constexpr std::string_view prefix = "/v1/";
+
+NoRoute not_found(std::string_view path) {
+  return {404,
+          {},
+          Error{ErrorCode::not_found,
+                "there is nothing at \"" + percent_encode(path.substr(0, 80)) + "\"",
+                {},
+                "GET /v1/operations lists what there is"}};
+}
+
+NoRoute wrong_method(std::string_view method, std::string allow) {
+  return {405, allow,
+          Error{ErrorCode::invalid,
+                "the method " + percent_encode(method.substr(0, 20)) + " does not fit",
+                {},
+                "use " + allow}};
+}
+
+bool is_operation_name(std::string_view name) {
+  return !name.empty() && name.size() <= 40 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+/// The one query that we know. Others are ignored, as unknown JSON members are.
+std::variant<Route, NoRoute> events_of(std::string_view query) {
+  FollowEvents follow;
+  for (const std::string& part : split(query, '&')) {
+    if (part.substr(0, 6) != "after=") continue;
+    std::uint64_t number = 0;
+    const char* end = part.data() + part.size();
+    auto [rest, error] = std::from_chars(part.data() + 6, end, number);
+    if (error != std::errc{} || rest != end)
+      return NoRoute{400,
+                     {},
+                     Error{ErrorCode::invalid,
+                           "\"after\" is the number of an event",
+                           {},
+                           "GET /v1/events?after=17"}};
+    follow.after = number;
+  }
+  return Route{follow};
+}
+
+}  // namespace
+
+std::variant<Route, NoRoute> route_of(std::string_view method, std::string_view target) {
+  const std::size_t question = std::min(target.find('?'), target.size());
+  const std::string_view path = target.substr(0, question);
+  const std::string_view query = target.substr(std::min(question + 1, target.size()));
+  const bool is_get = method == "GET";
+  if (path == "/healthz") {
+    if (!is_get) return wrong_method(method, "GET");
+    return Route{AskHealth{}};
+  }
+  if (path.substr(0, prefix.size()) != prefix) return not_found(path);
+  const std::string_view name = path.substr(prefix.size());
+  if (name == "operations") {
+    if (!is_get) return wrong_method(method, "GET");
+    return Route{ListOperations{}};
+  }
+  if (name == "events" && is_get) return events_of(query);
+  if (!is_operation_name(name)) return not_found(path);
+  if (method != "POST") return wrong_method(method, "POST");
+  return Route{CallOperation{std::string(name)}};
+}
+
+}  // namespace zed::http
