@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "api/operations.hpp"
+#include "api/vocabulary.hpp"
 #include "base/json.hpp"
 
 namespace zed::api {
@@ -43,6 +44,13 @@ TEST(Operations, ARequirementMayBeText) {
 TEST(Replies, CarryTheSchema) {
   Value reply = encode_reply(EventsReply{});
   EXPECT_EQ(to_json(reply), R"({"schema":1,"events":[]})");
+}
+
+TEST(Vocabulary, HoldsMembersOfRepliesAndNothingThatAPersonTyped) {
+  for (const char* word : {"jobs", "checkpoint", "vram_reported", "schema", "time_left"})
+    EXPECT_TRUE(is_member_name(word)) << word;
+  for (const char* word : {"", "loss", "my-gpu-node"})
+    EXPECT_FALSE(is_member_name(word)) << word;
 }
 
 }  // namespace

@@ -31,9 +31,10 @@ struct Attempts::Core : std::enable_shared_from_this<Attempts::Core> {
 
   void watch(const Key& key, const std::string& control_socket);
   void connect(const Key& key);
-  void heard(const Key& key, const Value& value);
-  void disconnected(const Key& key);
-  void ended(const Key& key, const ExitRecord& exit);
+  // By value: these end the connection whose handler, and so whose captured key, called them.
+  void heard(Key key, const Value& value);
+  void disconnected(Key key);
+  void ended(Key key, const ExitRecord& exit);
   void end_remains(const Key& key);
   AttemptFolder folder_of(const Key& key) const {
     return AttemptFolder::of(folder, key.first, key.second);
@@ -73,7 +74,7 @@ void Attempts::Core::connect(const Key& key) {
       loop, std::move(*socket), longest_control_line, std::move(events));
 }
 
-void Attempts::Core::heard(const Key& key, const Value& value) {
+void Attempts::Core::heard(Key key, const Value& value) {
   auto report = from_value<Report>(value);
   if (!report) {
     log_warning("a supervisor's report was not understood: " + report.error().describe());
@@ -84,7 +85,7 @@ void Attempts::Core::heard(const Key& key, const Value& value) {
   }
 }
 
-void Attempts::Core::disconnected(const Key& key) {
+void Attempts::Core::disconnected(Key key) {
   auto entry = watched.find(key);
   if (entry == watched.end()) return;
   if (auto exit = folder_of(key).read_exit()) {
@@ -103,7 +104,7 @@ void Attempts::Core::disconnected(const Key& key) {
   end_remains(key);
 }
 
-void Attempts::Core::ended(const Key& key, const ExitRecord& exit) {
+void Attempts::Core::ended(Key key, const ExitRecord& exit) {
   if (watched.erase(key) == 0) return;
   handlers.exited(key.first, key.second, exit);
 }

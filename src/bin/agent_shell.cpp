@@ -1,0 +1,349 @@
+#include "bin/agent_shell.hpp"
+
+#include <pwd.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/log.hpp"
+#include "bin/import.hpp"
+#include "proc/job_log.hpp"
+
+namespace zed::bin {
+namespace {
+
+constexpr Millis tick_every = Millis{250};
+constexpr Millis probe_every = seconds(10);
+
+Bytes free_memory() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return {};
+  return {static_cast<std::int64_t>(info.freeram + info.bufferram) * info.mem_unit};
+}
+
+/// The variable by which a vendor's runtime is told which GPUs it may see.
+const char* visibility_variable(GpuVendor vendor) {
+  switch (vendor) {
+  case GpuVendor::nvidia: return "CUDA_VISIBLE_DEVICES";
+  case GpuVendor::amd: return "ROCR_VISIBLE_DEVICES";
+  case GpuVendor::intel: return "ZE_AFFINITY_MASK";
+  case GpuVendor::apple:
+  case GpuVendor::simulated:
+  case GpuVendor::other: return nullptr;
+  }
+  return nullptr;
+}
+
+std::string joined(const std::vector<std::string>& words, char separator) {
+  std::string text;
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : std::string(1, separator)) + word;
+  return text;
+}
+
+}  // namespace
+
+/// One overload an effect.
+struct AgentShell::Performer {
+  AgentShell& shell;
+
+  void operator()(const agent::SayToController& e) const { shell.links_->say(e.link, e.message); }
+  void operator()(const agent::CloseLink& e) const { shell.links_->close(e.link); }
+
+  void operator()(const agent::CallStore& e) const {
+    using Reply = Result<env::StoreReply>;
+    auto work = [&store = shell.store_, request = e.request] {
+      return env::perform(store, request);
+    };
+    auto done = [self = &shell, id = e.id](Reply reply) {
+      self->take(agent::StoreReturned{id, std::move(reply)});
+    };
+    if (auto posted = shell.store_workers_.run<Reply>(std::move(work), done); !posted)
+      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+  }
+
+  void operator()(const agent::LaunchAttempt& e) const { shell.launch(e); }
+  void operator()(const agent::StopProcesses& e) const {
+    shell.attempts_->order(e.job, e.generation, proc::StopOrder{e.mode});
+  }
+  void operator()(const agent::ExtendLease& e) const {
+    shell.attempts_->order(e.job, e.generation, proc::LeaseOrder{e.lease});
+  }
+  void operator()(const agent::FreezeProcesses& e) const {
+    shell.attempts_->order(e.job, e.generation, proc::FreezeOrder{e.frozen});
+  }
+  void operator()(const agent::ForgetAttempt& e) const {
+    shell.job_sockets_.erase({e.job, e.generation});
+    shell.attempts_->forget(e.job, e.generation);
+  }
+
+  void operator()(const agent::AskJob& e) const {
+    if (auto* socket = shell.socket_of(e.connection))
+      socket->ask(e.connection, e.ask, e.deadline, e.reason);
+  }
+  void operator()(const agent::AnswerJob& e) const {
+    if (auto* socket = shell.socket_of(e.connection)) socket->answer(e.connection, e.reply);
+  }
+
+  void operator()(const agent::StartTransfer& e) const {
+    bool sends = e.role == agent::StartTransfer::Role::send;
+    shell.transfers_->start({e.step, sends, e.ticket, e.dataset_changes});
+  }
+  void operator()(const agent::CancelTransfer& e) const { shell.transfers_->cancel(e.step); }
+
+  void operator()(const agent::ImportPath& e) const {
+    auto work = [&store = shell.store_, import = e.import] { return import_files(store, import); };
+    auto done = [self = &shell, step = e.step](Result<Snapshot> result) {
+      self->take(agent::ImportEnded{step, std::move(result)});
+    };
+    if (auto posted = shell.store_workers_.run<Result<Snapshot>>(std::move(work), done); !posted)
+      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+  }
+
+  void operator()(const agent::SaveNodeState& e) const {
+    write([e](NodeFiles& files) { return files.save(e.highest_term, e.journal_second); },
+          [self = &shell, id = e.id](Status result) {
+            self->take(agent::NodeStateSaved{id, std::move(result)});
+          });
+  }
+  void operator()(const agent::StoreJournalCopy& e) const {
+    write([records = e.records](NodeFiles& files) { return files.store_copy(records); },
+          [self = &shell, id = e.id](Status result) {
+            self->take(agent::JournalCopyStored{id, std::move(result)});
+          });
+  }
+
+  void operator()(const agent::FetchLog& e) const {
+    auto work = [&store = shell.store_, request = e.request]() -> Result<LogPage> {
+      ZED_TRY(auto live, store.open_live(request.dataset));
+      ZED_TRY(LogPage page, proc::read_log(live / ".zed" / "log", request.offset));
+      page.request = request.request;
+      return page;
+    };
+    auto done = [self = &shell, id = e.id](Result<LogPage> result) {
+      self->take(agent::LogRead{id, std::move(result)});
+    };
+    if (auto posted = shell.store_workers_.run<Result<LogPage>>(std::move(work), done); !posted)
+      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+  }
+
+  template <class Work, class Done> void write(Work work, Done done) const {
+    auto on_files = [&files = shell.files_, work = std::move(work)] { return work(files); };
+    if (auto posted = shell.file_worker_.run<Status>(std::move(on_files), done); !posted)
+      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+  }
+};
+
+AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, env::Gpus& gpus,
+                       NodeFiles files)
+    : loop_(loop), config_(std::move(config)), store_(store), gpus_(gpus), files_(std::move(files)),
+      state_(ids_), store_workers_(loop, 4, 4096), file_worker_(loop, 1, 4096),
+      probe_worker_(loop, 1, 1), tick_timer_(loop), probe_timer_(loop) {}
+
+AgentShell::~AgentShell() = default;
+
+Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConfig config,
+                                                      env::Store& store, env::Gpus& gpus) {
+  ZED_TRY(auto dataset, DatasetName::parse("zed/node"));
+  Status made = store.create(dataset, {{property::type, "node"}});
+  if (!made && made.error().code != ErrorCode::exists) return fail(std::move(made).error());
+  ZED_TRY(auto folder, store.open_live(dataset));
+  ZED_TRY(NodeFiles files, NodeFiles::open(folder, NodeId{SystemIds().next()}));
+  std::unique_ptr<AgentShell> shell(
+      new AgentShell(loop, std::move(config), store, gpus, std::move(files)));
+  ZED_CHECK(shell->open());
+  shell->begin();
+  return shell;
+}
+
+Status AgentShell::open() {
+  ZED_CHECK(make_private_folder(config_.run_folder));
+  proc::AttemptHandlers attempts;
+  attempts.started = [this](const JobId& job, const Generation& generation) {
+    auto starting = starting_.extract({job, generation});
+    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+  };
+  attempts.exited = [this](const JobId& job, const Generation& generation, const ExitRecord& exit) {
+    auto starting = starting_.extract({job, generation});
+    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+    job_sockets_.erase({job, generation});
+    take(agent::AttemptExited{job, generation, exit});
+  };
+  attempts.supervisor_lost = [this](const JobId& job, const Generation& generation) {
+    take(agent::SupervisorLost{job, generation});
+  };
+  attempts_.emplace(loop_, file_worker_, config_.program, files_.attempts(), std::move(attempts));
+
+  stream::TransferHandlers transfers;
+  transfers.progressed = [this](const StepId& step, Bytes done, Bytes total, Bytes rate) {
+    take(agent::TransferProgressed{step, done, total, rate});
+  };
+  transfers.ended = [this](const StepId& step, Result<stream::Outcome> result) {
+    using Ended = Result<agent::TransferOutcome>;
+    take(agent::TransferEnded{step, result ? Ended({result->moved, result->snapshot})
+                                           : Ended(fail(result.error()))});
+  };
+  ZED_TRY(transfers_,
+          stream::Transfers::open(loop_, store_, config_.transfers, std::move(transfers)));
+  config_.facts.data_address = transfers_->endpoint().str();
+  return {};
+}
+
+void AgentShell::begin() {
+  agent::Started started;
+  started.node = files_.record().node;
+  started.name = config_.name;
+  started.facts = config_.facts;
+  if (auto gpus = gpus_.probe())
+    started.gpus = std::move(*gpus);
+  else
+    log_warning(gpus.error().describe());
+  started.highest_term = files_.record().highest_term;
+  started.journal_second = files_.record().journal_second;
+  started.journal_copy_seq = files_.journal_copy_seq();
+  started.journal_copy_term = files_.journal_copy_term();
+  started.attempts = attempts_->find();
+  std::vector<env::FoundAttempt> found = started.attempts;
+  take(std::move(started));
+  for (const env::FoundAttempt& attempt : found) {
+    auto launch = proc::AttemptFolder::of(files_.attempts(), attempt.launch.attempt.job,
+                                          attempt.launch.attempt.generation)
+                      .read_launch();
+    if (attempt.exit || !launch) continue;
+    if (auto opened = open_job_socket(*launch); !opened) log_warning(opened.error().describe());
+    attempts_->adopt(attempt);
+  }
+  LinkHandlers handlers;
+  handlers.connected = [this](LinkId link) { take(agent::ControllerConnected{link}); };
+  handlers.said = [this](LinkId link, ControllerMessage message) {
+    take(agent::ControllerSaid{link, std::move(message)});
+  };
+  handlers.gone = [this](LinkId link) { take(agent::ControllerGone{link}); };
+  auto links = ControllerLinks::open(loop_, config_.beam, config_.controllers, std::move(handlers));
+  if (links)
+    links_ = std::move(*links);
+  else
+    log_error(links.error().describe());
+  tick();
+  probe_timer_.start(probe_every, [this] { probe_gpus(); });
+}
+
+void AgentShell::take(agent::Event event) {
+  for (const agent::Effect& effect : agent::on(state_, event, loop_.clocks()))
+    std::visit(Performer{*this}, effect);
+}
+
+void AgentShell::tick() {
+  take(agent::Tick{});
+  tick_timer_.start(tick_every, [this] { tick(); });
+}
+
+void AgentShell::probe_gpus() {
+  probe_timer_.start(probe_every, [this] { probe_gpus(); });
+  take(agent::MemoryMeasured{free_memory()});
+  using Probed = Result<std::vector<Gpu>>;
+  // A probe that hangs keeps its one worker; the next ones are refused until it returns.
+  (void)probe_worker_.run<Probed>([&gpus = gpus_] { return gpus.probe(); },
+                                  [this](Probed probed) {
+                                    if (probed)
+                                      take(agent::GpusProbed{std::move(*probed)});
+                                    else
+                                      log_warning(probed.error().describe());
+                                  });
+}
+
+Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
+  proc::Launch launch;
+  launch.request = request;
+  ZED_TRY(auto live, store_.open_live(request.attempt.dataset));
+  launch.directory = live.string();
+  auto input_path = [this](const Input& input) -> Result<std::string> {
+    ZED_TRY(Dataset dataset, store_.inspect(input.dataset));
+    const Snapshot* snapshot = dataset.find(input.snapshot);
+    if (snapshot == nullptr)
+      return fail(ErrorCode::not_found, "the snapshot of " + input.dataset.str() +
+                                            " that this job needs is not here any more");
+    ZED_TRY(auto path, store_.snapshot_path({input.dataset, snapshot->name}));
+    return path.string();
+  };
+  auto& environment = launch.environment;
+  for (const char* inherited : {"PATH", "HOME", "LANG", "TMPDIR", "USER"})
+    if (const char* value = std::getenv(inherited)) environment[inherited] = value;
+  for (const auto& [name, value] : request.env)
+    environment[name] = value;
+  environment["ZED_JOB_DIR"] = launch.directory;
+  environment["ZED_JOB_ID"] = request.attempt.job.str();
+  if (request.model) {
+    ZED_TRY(environment["ZED_MODEL_DIR"], input_path(*request.model));
+  }
+  std::vector<std::string> data;
+  for (const Input& input : request.data) {
+    ZED_TRY(std::string path, input_path(input));
+    data.push_back(std::move(path));
+  }
+  if (!data.empty()) environment["ZED_DATA_DIR"] = joined(data, ':');
+  if (const char* variable = visibility_variable(request.vendor))
+    environment[variable] = joined(request.visible_gpus, ',');
+  std::string mark = request.attempt.job.str().substr(0, 8) + "-" +
+                     std::to_string(request.attempt.generation.term.number) + "-" +
+                     std::to_string(request.attempt.generation.counter);
+  launch.control_socket = config_.run_folder / ("s-" + mark);
+  environment["ZED_SOCKET"] = config_.run_folder / ("j-" + mark);
+  return launch;
+}
+
+void AgentShell::launch(const agent::LaunchAttempt& effect) {
+  Key key{effect.launch.attempt.job, effect.launch.attempt.generation};
+  auto failed = [this, key](const Error& error) {
+    auto starting = starting_.extract(key);
+    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), fail(error)});
+  };
+  auto prepared = [this, failed](Result<proc::Launch> launch) {
+    if (!launch) return failed(launch.error());
+    if (auto opened = open_job_socket(*launch); !opened) return failed(opened.error());
+    attempts_->launch(std::move(*launch), [failed](Status started) {
+      if (!started) failed(started.error());
+    });
+  };
+  starting_[key] = effect.id;
+  auto work = [this, request = effect.launch] { return prepare(request); };
+  if (auto posted = store_workers_.run<Result<proc::Launch>>(std::move(work), prepared); !posted)
+    loop_.post([failed, posted] { failed(posted.error()); });
+}
+
+Status AgentShell::open_job_socket(const proc::Launch& launch) {
+  Key key{launch.request.attempt.job, launch.request.attempt.generation};
+  proc::JobGreeting greeting;
+  greeting.job = launch.request.job_name.str();
+  greeting.attempt = launch.request.attempt.number;
+  greeting.generation = key.second;
+  greeting.checkpoint =
+      launch.environment.count("ZED_CHECKPOINT") > 0 ? launch.environment.at("ZED_CHECKPOINT") : "";
+  greeting.directory = launch.directory;
+  proc::JobSocketHandlers handlers;
+  handlers.connected = [this, key](std::uint64_t connection) {
+    take(agent::JobConnected{connection, key.first, key.second});
+  };
+  handlers.disconnected = [this](std::uint64_t connection) {
+    take(agent::JobDisconnected{connection});
+  };
+  handlers.checkpoint = [this, key](std::uint64_t connection, env::CheckpointRequest request) {
+    take(agent::CheckpointAsked{connection, key.first, std::move(request)});
+  };
+  handlers.stopped = [this](std::uint64_t connection) { take(agent::JobStopped{connection}); };
+  std::optional<uid_t> owner;
+  if (launch.uid) owner = static_cast<uid_t>(*launch.uid);
+  ZED_TRY(auto socket,
+          proc::JobSocket::open(
+              loop_, launch.environment.at("ZED_SOCKET"), owner, [greeting] { return greeting; },
+              next_job_connection_, std::move(handlers)));
+  job_sockets_[key] = std::move(socket);
+  return {};
+}
+
+proc::JobSocket* AgentShell::socket_of(agent::JobConnection connection) {
+  for (const auto& [key, socket] : job_sockets_)
+    if (socket->has(connection)) return socket.get();
+  return nullptr;
+}
+
+}  // namespace zed::bin

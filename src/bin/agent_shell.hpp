@@ -1,0 +1,79 @@
+#pragma once
+// The thin shell around the agent's state machine: performs its effects on this machine and turns
+// what happens into its events.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/agent.hpp"
+#include "agent/effects.hpp"
+#include "bin/daemon.hpp"
+#include "bin/links.hpp"
+#include "bin/node_files.hpp"
+#include "env/gpus.hpp"
+#include "env/store.hpp"
+#include "net/loop.hpp"
+#include "net/workers.hpp"
+#include "proc/attempts.hpp"
+#include "proc/job_socket.hpp"
+#include "stream/transfers.hpp"
+
+namespace zed::bin {
+
+struct AgentConfig {
+  NodeName name;
+  std::filesystem::path program;     ///< the zed-agent binary, for supervisors
+  std::filesystem::path run_folder;  ///< sockets; short, since a socket's path is
+  NodeFacts facts;
+  std::vector<ControllerAddress> controllers;
+  beam::NodeOptions beam;
+  stream::TransferOptions transfers;
+};
+
+class AgentShell {
+public:
+  /// Opens everything and tells the state machine that it has started. Blocks on the disk. Errors
+  /// name what could not be opened.
+  static Result<std::unique_ptr<AgentShell>> start(net::Loop& loop, AgentConfig config,
+                                                   env::Store& store, env::Gpus& gpus);
+  ~AgentShell();
+
+private:
+  struct Performer;
+  using Key = std::pair<JobId, Generation>;
+
+  AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, env::Gpus& gpus,
+             NodeFiles files);
+  Status open();
+  void begin();
+  void take(agent::Event event);
+  void tick();
+  void probe_gpus();
+  void launch(const agent::LaunchAttempt& effect);
+  Result<proc::Launch> prepare(const env::LaunchRequest& request);
+  Status open_job_socket(const proc::Launch& launch);
+  proc::JobSocket* socket_of(agent::JobConnection connection);
+
+  net::Loop& loop_;
+  AgentConfig config_;
+  env::Store& store_;
+  env::Gpus& gpus_;
+  NodeFiles files_;
+  SystemIds ids_;
+  agent::State state_;
+  net::WorkerPool store_workers_;
+  net::WorkerPool file_worker_;  ///< one thread: node files are written in order
+  net::WorkerPool probe_worker_;
+  net::Timer tick_timer_;
+  net::Timer probe_timer_;
+  std::optional<proc::Attempts> attempts_;
+  std::unique_ptr<stream::Transfers> transfers_;
+  std::unique_ptr<ControllerLinks> links_;
+  std::map<Key, std::unique_ptr<proc::JobSocket>> job_sockets_;
+  std::map<Key, agent::EffectId> starting_;
+  std::uint64_t next_job_connection_ = 0;
+};
+
+}  // namespace zed::bin

@@ -1,0 +1,221 @@
+#include "bin/controller_shell.hpp"
+
+#include "base/describe.hpp"
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "beam/term_value.hpp"
+#include "bin/erlang_door.hpp"
+#include "proc/launch.hpp"
+
+namespace zed::bin {
+namespace {
+
+constexpr Millis tick_every = Millis{250};
+
+/// <state>/controller.json
+struct ControllerRecord {
+  ControllerId id;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("id", self.id);
+  }
+};
+
+Result<ControllerId> load_identity(const std::filesystem::path& path) {
+  auto text = proc::read_file(path);
+  if (!text && text.error().code == ErrorCode::not_found) {
+    ControllerRecord record{ControllerId{SystemIds().next()}};
+    ZED_CHECK(proc::write_file_durably(path, to_json_pretty(to_value(record))));
+    return record.id;
+  }
+  if (!text) return fail(std::move(text).error());
+  ZED_TRY(Value value, parse_json(*text));
+  auto record = from_value<ControllerRecord>(value);
+  if (!record) return fail(std::move(record).error().with("read " + path.string()));
+  return record->id;
+}
+
+bool no_atoms(std::string_view) {
+  return false;
+}
+
+}  // namespace
+
+struct ControllerShell::Performer {
+  ControllerShell& shell;
+
+  void operator()(const controller::SayToAgent& e) const {
+    const std::string* peer = shell.peer_of(e.link);
+    if (peer == nullptr) return;
+    auto sent = shell.node_->send(*peer, beam::term_of(to_value(e.message), no_atoms));
+    if (sent) return;
+    log_warning("link to " + *peer + " ended: " + sent.error().describe());
+    std::string name = *peer;
+    shell.node_->disconnect(name);
+    shell.links_.erase(name);
+    shell.loop_.post([self = &shell, link = e.link] { self->take(controller::AgentGone{link}); });
+  }
+  void operator()(const controller::CloseLink& e) const {
+    if (const std::string* peer = shell.peer_of(e.link)) shell.drop(*peer);
+  }
+  void operator()(const controller::WriteJournal& e) const {
+    shell.to_write_.emplace_back(e.seq, e.record);
+    shell.write_journal();
+  }
+  void operator()(const controller::CompactJournal& e) const {
+    shell.to_compact_ = e;
+    shell.write_journal();
+  }
+  void operator()(const controller::Answer& e) const {
+    auto request = shell.requests_.extract(e.request);
+    if (!request.empty()) request.mapped()(e.result);
+  }
+  void operator()(const controller::Publish& e) const { shell.server_->publish(e.event); }
+  void operator()(const controller::StepDown& e) const {
+    log_error("stepping down: " + e.why);
+    shell.loop_.post([self = &shell] { self->on_step_down_(); });
+  }
+};
+
+ControllerShell::ControllerShell(net::Loop& loop, ControllerConfig config, journal::Journal journal,
+                                 std::function<void()> on_step_down)
+    : loop_(loop), config_(std::move(config)), journal_(std::move(journal)),
+      on_step_down_(std::move(on_step_down)), state_(ids_), journal_worker_(loop, 1, 16),
+      tick_timer_(loop) {}
+
+ControllerShell::~ControllerShell() = default;
+
+Result<std::unique_ptr<ControllerShell>>
+ControllerShell::start(net::Loop& loop, ControllerConfig config,
+                       std::function<void()> on_step_down) {
+  ZED_TRY(ControllerId id, load_identity(config.state / "controller.json"));
+  ZED_TRY(auto opened, journal::Journal::open(config.state / "journal"));
+  controller::Started started;
+  started.id = id;
+  started.machine = config.machine;
+  started.last_seq = opened.journal.last_seq();
+  started.records = std::move(opened.records);
+  started.lost_after = config.lost_after;
+  std::unique_ptr<ControllerShell> shell(new ControllerShell(
+      loop, std::move(config), std::move(opened.journal), std::move(on_step_down)));
+  ZED_CHECK(shell->open_doors());
+  shell->take(std::move(started));
+  shell->tick();
+  return shell;
+}
+
+Status ControllerShell::open_doors() {
+  ZED_TRY(server_, http::Server::open(
+                       loop_, config_.http,
+                       [this](api::Request request, api::Caller caller, http::Reply reply) {
+                         return requested(std::move(request), std::move(caller), std::move(reply));
+                       }));
+  beam::NodeHandlers handlers;
+  // Agents and shells alike; what a peer may do depends on what it says, not on its name alone.
+  handlers.admit = [](const std::string&) { return true; };
+  handlers.on_up = [this](const std::string& peer) { agent_up(peer); };
+  handlers.on_down = [this](const std::string& peer, const Error&) { agent_down(peer); };
+  handlers.on_message = [this](const beam::Message& message) { agent_said(message); };
+  handlers.on_call = [this](const beam::Call& call) { called(call); };
+  handlers.on_refused = [](const net::Endpoint& from, const Error& why) {
+    log_warning("connection from " + from.str() + " refused: " + why.describe());
+  };
+  ZED_TRY(node_, beam::Node::start(loop_, config_.beam, std::move(handlers)));
+  return {};
+}
+
+void ControllerShell::take(controller::Event event) {
+  for (const controller::Effect& effect : controller::on(state_, event, loop_.clocks()))
+    std::visit(Performer{*this}, effect);
+}
+
+void ControllerShell::tick() {
+  take(controller::Tick{});
+  tick_timer_.start(tick_every, [this] { tick(); });
+}
+
+void ControllerShell::write_journal() {
+  if (writing_) return;
+  if (to_write_.empty() && !to_compact_) return;
+  writing_ = true;
+  // Records first: a compaction holds everything up to its own number.
+  std::uint64_t first = to_write_.empty() ? 0 : to_write_.front().first;
+  auto batch = std::make_shared<std::vector<std::string>>();
+  for (auto& entry : to_write_)
+    batch->push_back(std::move(entry.second));
+  std::uint64_t last = to_write_.empty() ? 0 : to_write_.back().first;
+  to_write_.clear();
+  auto compact = std::exchange(to_compact_, std::nullopt);
+  auto work = [this, first, batch, compact]() -> Status {
+    if (!batch->empty()) ZED_CHECK(journal_.append(first, *batch));
+    if (compact && compact->seq == journal_.last_seq())
+      ZED_CHECK(journal_.replace(compact->seq, compact->records));
+    return {};
+  };
+  auto done = [this, last](Status written) {
+    writing_ = false;
+    if (!written) log_error("journal: " + written.error().describe());
+    if (last > 0) take(controller::JournalWritten{last, std::move(written)});
+    write_journal();
+  };
+  auto posted = journal_worker_.run<Status>(std::move(work), done);
+  ZED_ASSERT(posted.has_value());  // one at a time, and room for sixteen
+}
+
+const std::string* ControllerShell::peer_of(controller::LinkId link) const {
+  for (const auto& [peer, id] : links_)
+    if (id == link) return &peer;
+  return nullptr;
+}
+
+void ControllerShell::agent_up(const std::string& peer) {
+  if (!peer.starts_with("zed@")) return;  // a shell: it calls, and is no agent
+  controller::LinkId link = ++next_link_;
+  links_[peer] = link;
+  take(controller::AgentConnected{link});
+}
+
+void ControllerShell::agent_down(const std::string& peer) {
+  auto link = links_.extract(peer);
+  if (!link.empty()) take(controller::AgentGone{link.mapped()});
+}
+
+void ControllerShell::drop(const std::string& peer) {
+  std::string name = peer;  // it lives in links_
+  links_.erase(name);
+  node_->disconnect(name);
+}
+
+void ControllerShell::agent_said(const beam::Message& message) {
+  auto link = links_.find(message.peer);
+  if (link == links_.end()) return;
+  auto value = beam::value_of(message.content);
+  auto said = value ? from_value<AgentMessage>(*value) : Result<AgentMessage>(fail(value.error()));
+  if (said)
+    take(controller::AgentSaid{link->second, std::move(*said)});
+  else
+    log_warning("message from " + message.peer + " dropped: " + said.error().describe());
+}
+
+void ControllerShell::called(const beam::Call& call) {
+  auto request = request_of_call(call);
+  auto reply = [this, call](Result<Value> result) {
+    if (auto sent = node_->reply(call, answer_term(result)); !sent)
+      log_warning("answer to " + call.peer + " was lost: " + sent.error().describe());
+  };
+  if (request)
+    requested(std::move(*request), {call.peer, "erlang"}, reply);
+  else
+    reply(fail(request.error()));
+}
+
+http::OnGone ControllerShell::requested(api::Request request, api::Caller caller,
+                                        http::Reply reply) {
+  controller::RequestId id = ++next_request_;
+  requests_[id] = std::move(reply);
+  take(controller::Requested{id, std::move(request), std::move(caller)});
+  return [this, id] {
+    if (requests_.erase(id) > 0) take(controller::RequestGone{id});
+  };
+}
+
+}  // namespace zed::bin

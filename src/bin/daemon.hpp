@@ -1,0 +1,40 @@
+#pragma once
+// What both daemons share: their folder, their identity on disk, their secrets.
+
+#include <filesystem>
+#include <string>
+
+#include "base/id.hpp"
+#include "base/result.hpp"
+
+namespace zed::bin {
+
+/// Identities from the operating system's random source.
+class SystemIds final : public IdSource {
+public:
+  std::array<std::uint8_t, 16> next() override;
+};
+
+/// Makes a folder that only its owner may enter. Errors: `io`.
+Status make_private_folder(const std::filesystem::path& folder);
+
+/// The cluster's cookie: the first line of a file of mode 0600. With `make_if_missing`, a random
+/// one is made. Errors: `not_found`, `refused` if others may read it, `invalid` if it is empty or
+/// longer than 255 bytes.
+Result<std::string> read_cookie(const std::filesystem::path& file, bool make_if_missing);
+
+/// <folder>/pid.json: who runs here, removed at the end. Errors: `busy` if a live process owns it;
+/// a stale one is replaced.
+class PidFile {
+public:
+  static Result<PidFile> take(const std::filesystem::path& folder);
+  ~PidFile();
+  PidFile(PidFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  PidFile& operator=(PidFile&&) = delete;
+
+private:
+  explicit PidFile(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+}  // namespace zed::bin

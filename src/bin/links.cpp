@@ -1,0 +1,121 @@
+#include "bin/links.hpp"
+
+#include "base/log.hpp"
+#include "beam/term_value.hpp"
+
+namespace zed::bin {
+namespace {
+
+constexpr Millis redial_every = Millis{500};
+constexpr Millis dial_deadline = seconds(5);
+
+bool no_atoms(std::string_view) {
+  return false;  // only shells want atoms; between our own programs keys are binaries
+}
+
+}  // namespace
+
+Result<ControllerAddress> ControllerAddress::parse(const std::string& text) {
+  std::size_t at = text.find('@');
+  bool named = at != std::string::npos;
+  auto endpoint = net::Endpoint::parse(named ? text.substr(at + 1) : text);
+  if (!endpoint) return fail(std::move(endpoint).error().with("controller \"" + text + "\""));
+  std::string host = named ? text.substr(0, at) : endpoint->host;
+  return ControllerAddress{"zed_controller@" + host, std::move(*endpoint)};
+}
+
+ControllerLinks::ControllerLinks(net::Loop& loop, std::vector<ControllerAddress> controllers,
+                                 LinkHandlers handlers)
+    : loop_(loop), controllers_(std::move(controllers)), handlers_(std::move(handlers)),
+      redial_(loop) {}
+
+Result<std::unique_ptr<ControllerLinks>>
+ControllerLinks::open(net::Loop& loop, beam::NodeOptions options,
+                      std::vector<ControllerAddress> controllers, LinkHandlers handlers) {
+  std::unique_ptr<ControllerLinks> links(
+      new ControllerLinks(loop, std::move(controllers), std::move(handlers)));
+  ControllerLinks* self = links.get();
+  beam::NodeHandlers events;
+  events.admit = [self](const std::string& peer) { return self->is_controller(peer); };
+  events.on_up = [self](const std::string& peer) { self->up(peer); };
+  events.on_down = [self](const std::string& peer, const Error& why) { self->down(peer, why); };
+  events.on_message = [self](const beam::Message& message) { self->heard(message); };
+  events.on_refused = [](const net::Endpoint& from, const Error& why) {
+    log_warning("connection from " + from.str() + " refused: " + why.describe());
+  };
+  ZED_TRY(links->node_, beam::Node::start(loop, std::move(options), std::move(events)));
+  links->dial();
+  return links;
+}
+
+bool ControllerLinks::is_controller(const std::string& peer) const {
+  return peer.starts_with("zed_controller@");
+}
+
+const std::string* ControllerLinks::peer_of(LinkId link) const {
+  for (const auto& [peer, id] : links_)
+    if (id == link) return &peer;
+  return nullptr;
+}
+
+void ControllerLinks::dial() {
+  for (const ControllerAddress& controller : controllers_) {
+    if (node_->is_up(controller.peer)) continue;
+    node_->connect(controller.peer, controller.endpoint, dial_deadline, [this](Status connected) {
+      if (connected || connected.error().code == ErrorCode::exists || reported_away_) return;
+      reported_away_ = true;
+      log_warning("no controller yet, jobs go on: " + connected.error().describe());
+    });
+  }
+  redial_.start(redial_every, [this] { dial(); });
+}
+
+void ControllerLinks::up(const std::string& peer) {
+  reported_away_ = false;
+  LinkId link = ++next_link_;
+  links_[peer] = link;
+  log_info("connected to " + peer);
+  handlers_.connected(link);
+}
+
+void ControllerLinks::down(const std::string& peer, const Error& why) {
+  auto found = links_.find(peer);
+  if (found == links_.end()) return;
+  LinkId link = found->second;
+  links_.erase(found);
+  log_warning("lost " + peer + ": " + why.describe());
+  handlers_.gone(link);
+}
+
+void ControllerLinks::heard(const beam::Message& message) {
+  auto link = links_.find(message.peer);
+  if (link == links_.end()) return;
+  auto value = beam::value_of(message.content);
+  auto said = value ? from_value<ControllerMessage>(*value)
+                    : Result<ControllerMessage>(fail(value.error()));
+  if (said)
+    handlers_.said(link->second, std::move(*said));
+  else
+    log_warning("message from " + message.peer + " dropped: " + said.error().describe());
+}
+
+void ControllerLinks::say(LinkId link, const AgentMessage& message) {
+  const std::string* peer = peer_of(link);
+  if (peer == nullptr) return;
+  auto sent = node_->send(*peer, beam::term_of(to_value(message), no_atoms));
+  if (sent) return;
+  log_warning("link to " + *peer + " ended: " + sent.error().describe());
+  node_->disconnect(*peer);
+  links_.erase(*peer);
+  // Never from inside the state machine's own step.
+  loop_.post([this, link] { handlers_.gone(link); });
+}
+
+void ControllerLinks::close(LinkId link) {
+  const std::string* peer = peer_of(link);
+  if (peer == nullptr) return;
+  node_->disconnect(*peer);
+  links_.erase(*peer);
+}
+
+}  // namespace zed::bin

@@ -1,0 +1,66 @@
+#pragma once
+// An agent's connections to its controllers: dials again and again, numbers each connection.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beam/node.hpp"
+#include "core/message.hpp"
+#include "net/loop.hpp"
+
+namespace zed::bin {
+
+struct ControllerAddress {
+  std::string peer;  ///< "zed_controller@server"
+  net::Endpoint endpoint;
+
+  /// "NAME@HOST:PORT", or "HOST:PORT" where the controller's node is named after the host. Errors:
+  /// `invalid`.
+  static Result<ControllerAddress> parse(const std::string& text);
+};
+
+using LinkId = std::uint64_t;
+
+struct LinkHandlers {
+  std::function<void(LinkId)> connected;
+  std::function<void(LinkId, ControllerMessage)> said;
+  std::function<void(LinkId)> gone;
+};
+
+/// Loop's thread only.
+class ControllerLinks {
+public:
+  /// Errors: those of beam::Node::start.
+  static Result<std::unique_ptr<ControllerLinks>> open(net::Loop& loop, beam::NodeOptions options,
+                                                       std::vector<ControllerAddress> controllers,
+                                                       LinkHandlers handlers);
+
+  /// A message that cannot be sent ends the link: its hello says everything again.
+  void say(LinkId link, const AgentMessage& message);
+  /// Ends a link; `gone` is not called for it. It is dialled again later.
+  void close(LinkId link);
+
+private:
+  ControllerLinks(net::Loop& loop, std::vector<ControllerAddress> controllers,
+                  LinkHandlers handlers);
+  void dial();
+  void up(const std::string& peer);
+  void down(const std::string& peer, const Error& why);
+  void heard(const beam::Message& message);
+  bool is_controller(const std::string& peer) const;
+  const std::string* peer_of(LinkId link) const;
+
+  net::Loop& loop_;
+  std::vector<ControllerAddress> controllers_;
+  LinkHandlers handlers_;
+  std::unique_ptr<beam::Node> node_;
+  net::Timer redial_;
+  std::map<std::string, LinkId> links_;  ///< by peer
+  LinkId next_link_ = 0;
+  bool reported_away_ = false;
+};
+
+}  // namespace zed::bin

@@ -1,0 +1,87 @@
+#include "bin/node_files.hpp"
+
+#include "base/json.hpp"
+#include "proc/launch.hpp"
+
+namespace zed::bin {
+namespace {
+
+struct CopyRecord {
+  ControllerTerm term;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("term", self.term);
+  }
+};
+
+template <class T> Result<T> read_record(const std::filesystem::path& path) {
+  ZED_TRY(std::string text, proc::read_file(path));
+  ZED_TRY(Value value, parse_json(text));
+  auto record = from_value<T>(value);
+  if (!record) return fail(std::move(record).error().with("read " + path.string()));
+  return record;
+}
+
+template <class T> Status write_record(const std::filesystem::path& path, const T& record) {
+  return proc::write_file_durably(path, to_json_pretty(to_value(record)));
+}
+
+}  // namespace
+
+Result<NodeFiles> NodeFiles::open(std::filesystem::path folder, NodeId new_node) {
+  NodeFiles files;
+  files.folder_ = std::move(folder);
+  std::error_code error;
+  std::filesystem::create_directories(files.attempts(), error);
+  if (error)
+    return fail(ErrorCode::io, "create " + files.attempts().string() + ": " + error.message());
+  auto record = read_record<NodeRecord>(files.folder_ / "node.json");
+  if (record) {
+    files.record_ = std::move(*record);
+  } else if (record.error().code == ErrorCode::not_found) {
+    files.record_.node = new_node;
+    ZED_CHECK(write_record(files.folder_ / "node.json", files.record_));
+  } else {
+    return fail(std::move(record).error());
+  }
+  auto copy = read_record<CopyRecord>(files.folder_ / "journal-copy.json");
+  if (copy) {
+    files.copy_term_ = copy->term;
+    ZED_TRY(auto opened, journal::Journal::open(files.folder_ / "journal-copy"));
+    files.copy_.emplace(std::move(opened.journal));
+  }
+  return files;
+}
+
+Status NodeFiles::save(const ControllerTerm& highest_term, const NodeName& journal_second) {
+  NodeRecord next = record_;
+  next.highest_term = highest_term;
+  next.journal_second = journal_second;
+  ZED_CHECK(write_record(folder_ / "node.json", next));
+  record_ = next;
+  return {};
+}
+
+Status NodeFiles::begin_copy(const JournalRecords& records) {
+  if (!copy_) {
+    ZED_TRY(auto opened, journal::Journal::open(folder_ / "journal-copy"));
+    copy_.emplace(std::move(opened.journal));
+  }
+  // The records first: a copy of the new term's records under the old term's name is begun anew by
+  // the next reset, the other way round would count records that are not there.
+  std::uint64_t last = records.first_seq + records.records.size() - 1;
+  ZED_CHECK(copy_->replace(last, records.records));
+  ZED_CHECK(write_record(folder_ / "journal-copy.json", CopyRecord{records.term}));
+  copy_term_ = records.term;
+  return {};
+}
+
+Status NodeFiles::store_copy(const JournalRecords& records) {
+  if (records.first_seq == 0 && !records.records.empty())
+    return fail(ErrorCode::invalid, "journal records are numbered from 1");
+  if (records.reset) return begin_copy(records);
+  if (!copy_ || records.term != copy_term_ || records.first_seq != copy_->last_seq() + 1)
+    return fail(ErrorCode::stale, "these journal records do not follow on from the copy here");
+  return copy_->append(records.first_seq, records.records);
+}
+
+}  // namespace zed::bin

@@ -1,0 +1,133 @@
+// zed-agent: one per machine.
+
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.hpp"
+#include "bin/agent_shell.hpp"
+#include "bin/machine_facts.hpp"
+#include "gpu/simulated.hpp"
+#include "net/signals.hpp"
+#include "proc/supervisor.hpp"
+#include "store/dir/dir_store.hpp"
+
+namespace {
+
+using namespace zed;
+
+struct RunOptions {
+  std::string state;
+  std::string name;
+  std::string pool = "tank";
+  std::string store = "dir";
+  std::string gpus = "none";
+  std::string cookie_file;
+  std::string run_folder;
+  std::string listen = "127.0.0.1";
+  std::vector<std::string> controllers;
+  std::vector<std::string> labels;
+  std::uint16_t port = 4370;
+  std::uint16_t data_port = 4373;
+  bool not_dialable = false;
+  bool verbose = false;
+};
+
+Result<bin::AgentConfig> config_of(const RunOptions& options) {
+  bin::AgentConfig config;
+  ZED_TRY(config.name, NodeName::parse(options.name));
+  std::filesystem::path state = std::filesystem::absolute(options.state);
+  config.program = std::filesystem::read_symlink("/proc/self/exe");
+  config.run_folder = options.run_folder.empty() ? state / "run" : options.run_folder;
+  for (const std::string& text : options.controllers) {
+    ZED_TRY(auto controller, bin::ControllerAddress::parse(text));
+    config.controllers.push_back(std::move(controller));
+  }
+  config.facts = bin::machine_facts();
+  config.facts.pool = options.pool;
+  config.facts.simulated = options.gpus != "none";
+  config.facts.labels = options.labels;
+  config.facts.dialable = !options.not_dialable;
+  config.beam.name = "zed@" + config.name.str();
+  bool own_cookie = options.cookie_file.empty();
+  ZED_TRY(
+      config.beam.cookie,
+      bin::read_cookie(own_cookie ? state / "cookie" : std::filesystem::path(options.cookie_file),
+                       own_cookie));
+  config.beam.listen = {options.listen, options.port};
+  config.transfers.listen = {options.listen, options.data_port};
+  return config;
+}
+
+Status run(const RunOptions& options) {
+  if (options.store != "dir")
+    return fail(ErrorCode::unsupported, "store \"" + options.store + "\" is not supported yet",
+                "use --store dir");
+  ZED_CHECK(bin::make_private_folder(options.state));
+  ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
+  ZED_TRY(auto config, config_of(options));
+  ZED_TRY(auto store,
+          store::open_dir_store(std::filesystem::path(options.state) / "pool", options.pool));
+  gpu::SimulatedGpus gpus(options.gpus, config.name);
+  ZED_CHECK(gpus.probe());
+  net::Loop loop;
+  std::string name = config.name.str();
+  ZED_TRY(auto shell, bin::AgentShell::start(loop, std::move(config), *store, gpus));
+  ZED_TRY(auto signals,
+          net::Signals::watch(loop, {SIGTERM, SIGINT}, [&loop](int) { loop.stop(); }));
+  log_info("node " + name + " is ready");
+  loop.run();
+  log_info("node " + name + " stops; its jobs go on");
+  return {};
+}
+
+int report(const Status& status) {
+  if (status) return 0;
+  std::fprintf(stderr, "zed-agent: %s\n", status.error().describe().c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"The agent of one machine in a Zed fleet"};
+  app.require_subcommand(1);
+  RunOptions options;
+  CLI::App* run_command = app.add_subcommand("run", "serve this machine");
+  run_command->add_option("--state", options.state, "folder of everything this node keeps")
+      ->required();
+  run_command->add_option("--name", options.name, "the node's name in the fleet")->required();
+  run_command->add_option("--pool", options.pool, "name of the pool");
+  run_command->add_option("--store", options.store, "dir (any file system)");
+  run_command->add_option("--gpus", options.gpus, "simulated GPUs: a profile's name or file");
+  run_command->add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
+  run_command->add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
+  run_command->add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
+  run_command->add_option("--listen", options.listen, "address to listen on");
+  run_command->add_option("--port", options.port, "port for controllers; 0: any");
+  run_command->add_option("--data-port", options.data_port, "port for transfers; 0: any");
+  run_command->add_option("--label", options.labels, "a label that jobs may require");
+  run_command->add_flag("--not-dialable", options.not_dialable,
+                        "other nodes cannot reach this one");
+  run_command->add_flag("--verbose", options.verbose, "log more");
+  std::string folder;
+  CLI::App* supervise_command =
+      app.add_subcommand("supervise", "run one attempt (used by the agent)");
+  supervise_command->add_option("folder", folder)->required();
+  CLI::App* version_command = app.add_subcommand("version", "print the version");
+  CLI11_PARSE(app, argc, argv);
+
+  if (*version_command) {
+    std::printf("zed-agent %s\n", ZED_VERSION);
+    return 0;
+  }
+  if (*supervise_command) {
+    configure_log("zed-agent supervise", LogLevel::info);
+    return proc::supervise(proc::AttemptFolder(folder));
+  }
+  configure_log("zed-agent", options.verbose ? LogLevel::debug : LogLevel::info);
+  return report(run(options));
+}

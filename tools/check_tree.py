@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""House rules that a compiler does not hold: which room may include which, and what no file may do.
+
+The direction is docs/architecture.md's:
+
+    base <- core <- {spec, plan, sched, repl, model, env} <- {agent, controller}
+    {store, gpu, proc, beam, stream, journal} see net, env and below
+    http and cli see net, api, core, spec; bin and test see all
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+PURE = {"base", "core"}
+EFFECT = PURE | {"env", "net"}
+SEES = {
+    "base": {"base"},
+    "core": PURE,
+    "spec": PURE | {"spec"},
+    "plan": PURE | {"plan"},
+    "sched": PURE | {"sched"},
+    "repl": PURE | {"repl"},
+    "model": PURE | {"model"},
+    "env": PURE | {"env"},
+    "api": PURE | {"api"},
+    "net": {"base", "net"},
+    "agent": PURE | {"env", "agent"},
+    "controller": PURE | {"api", "spec", "plan", "sched", "repl", "controller"},
+    "journal": EFFECT | {"journal"},
+    "store": EFFECT | {"store"},
+    "gpu": EFFECT | {"gpu"},
+    "proc": EFFECT | {"proc"},
+    "beam": EFFECT | {"beam"},
+    "stream": EFFECT | {"stream"},
+    "http": PURE | {"net", "api", "spec", "http"},
+    # zedctl's development fleets start and find processes.
+    "cli": PURE | {"net", "api", "spec", "http", "proc", "cli"},
+    "bin": None,
+}
+# Rooms that read no clock, roll no dice, log nothing and touch nothing.
+NO_EFFECTS = {"core", "spec", "plan", "sched", "repl", "model", "api", "agent", "controller"}
+FORBIDDEN_IN_PURE = re.compile(
+    r"std::chrono::\w*_clock|std::random_device|\brand\(|#include \"base/log\.hpp\"|#include <thread>"
+    r"|#include <fstream>|#include <unistd\.h>|std::this_thread"
+)
+HEAVY = re.compile(r"#include <boost/(asio|beast|json)")
+HEAVY_ALLOWED = {"src/net/asio.hpp"}
+
+INCLUDE = re.compile(r'^#include "([a-z]+)/', re.MULTILINE)
+LONGEST_FILE = 700
+
+
+def tracked(*patterns):
+    names = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True,
+                           check=True).stdout.split()
+    return [ROOT / name for name in names if (ROOT / name).exists()]
+
+
+def check_source(path, complain):
+    name = str(path.relative_to(ROOT))
+    text = path.read_text()
+    room = path.relative_to(ROOT / "src").parts[0]
+    is_test = path.stem.endswith("_test") or path.stem in ("testing", "harness", "test_terms")
+    if room not in SEES:
+        complain(name, f"the room {room} has no rule in tools/check_tree.py")
+        return
+    allowed = SEES[room]
+    for other in INCLUDE.findall(text):
+        if allowed is not None and other not in allowed and not is_test:
+            complain(name, f"{room} may not include {other}/")
+    if room in NO_EFFECTS and not is_test:
+        for found in FORBIDDEN_IN_PURE.findall(text):
+            complain(name, f"{room} is pure: no {found or 'clock, dice, log or files'}")
+    if path.suffix == ".hpp":
+        if not text.startswith("#pragma once\n"):
+            complain(name, "a header begins with #pragma once")
+        if re.search(r"^using namespace", text, re.MULTILINE):
+            complain(name, "no using-namespace in a header")
+        if HEAVY.search(text) and name not in HEAVY_ALLOWED and not name.endswith("_impl.hpp"):
+            complain(name, "Boost's heavy headers stay inside .cpp files")
+    if text.count("\n") > LONGEST_FILE:
+        complain(name, f"longer than {LONGEST_FILE} lines: two matters in one file?")
+
+
+def check_tests_do_not_sleep(path, complain):
+    if re.search(r"std::this_thread::sleep|\busleep\(|\bsleep\(\d", path.read_text()):
+        complain(str(path.relative_to(ROOT)), "a test waits for what it needs; it never sleeps")
+
+
+def main():
+    complaints = []
+
+    def complain(name, what):
+        complaints.append(f"{name}: {what}")
+
+    for path in tracked("src/**/*.cpp", "src/**/*.hpp", "src/*.cpp"):
+        check_source(path, complain)
+    for path in tracked("src/*_test.cpp", "test/**/*.cpp"):
+        check_tests_do_not_sleep(path, complain)
+    print("\n".join(complaints) or "the rooms are in order")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
