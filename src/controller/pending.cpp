@@ -1,5 +1,6 @@
 #include "controller/pending.hpp"
 
+#include "base/describe.hpp"
 #include "base/json.hpp"
 
 namespace zed::controller {

@@ -221,6 +221,7 @@ void World::hear(FakeAgent& agent, const ControllerMessage& message) {
       return attempt.job == ack->job && attempt.generation == ack->generation;
     });
   } else if (auto* records = std::get_if<JournalRecords>(&message)) {
+    if (agent.swallows.contains(std::string(JournalRecords::tag))) return;
     if (records->reset) agent.copy.clear();
     for (const std::string& record : records->records)
       agent.copy.push_back(record);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/enum.hpp"
+
 namespace zed::controller {
 namespace {
 
