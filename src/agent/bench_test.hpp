@@ -42,6 +42,11 @@ Generation gen(std::uint64_t counter, std::uint64_t term_number = 1);
 DatasetName ds(std::string_view name);
 NodeName node(std::string_view name);
 
+/// What a test does itself must work.
+template <class T> void must(const Result<T>& result) {
+  ZED_ASSERT(result);
+}
+
 class Bench {
 public:
   Bench();
@@ -72,6 +77,7 @@ public:
   JobId job_id() const { return job().id; }
   DatasetName dataset() const { return ds("jobs/train"); }
   void make_job_dataset(std::uint64_t timeline = 1);
+  void make_job_dataset_later();  ///< orders it, and waits for nothing
   StartAttempt starting(std::uint64_t generation, std::uint64_t timeline = 1) const;
   /// Makes the dataset, starts generation 1, connects the job's socket as connection 7.
   void run_job();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "agent/matters.hpp"
 #include "base/json.hpp"
@@ -67,18 +68,25 @@ bool is_metric_property(std::string_view name, const Properties& taken) {
   });
 }
 
+/// "0.5", "NaN": shortest, and what a person would write.
+std::string text_of(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+  std::array<char, 40> text{};
+  auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return {text.data(), end};
+}
+
 void add_metrics(Properties& properties, const std::map<std::string, double>& metrics) {
   if (metrics.empty()) return;
   Value all = Value::map();
   std::size_t size = 2;
   std::size_t own = 0;
   for (const auto& [name, number] : metrics) {
-    std::string text = to_json(Value(number));
-    size += name.size() + text.size() + 6;
+    size += name.size() + to_json(Value(number)).size() + 6;
     if (size <= longest_metrics) all.set(name, number);  // the rest is in the metrics file
     if (own == most_metric_properties || !is_metric_property(name, properties)) continue;
-    if (text.size() > 1 && text.front() == '"') text = text.substr(1, text.size() - 2);
-    properties[name] = text;
+    properties[name] = text_of(number);
     ++own;
   }
   properties[property::metrics] = to_json(all);

@@ -1,0 +1,401 @@
+#include <gtest/gtest.h>
+
+#include "agent/bench_test.hpp"
+
+namespace zed::agent::test {
+namespace {
+
+const Snapshot* closing_of(const Dataset& dataset, const Generation& generation) {
+  for (const Snapshot& snapshot : dataset.snapshots)
+    if (snapshot.properties.count(property::closing) > 0 &&
+        snapshot.properties.at(property::generation) == generation.str())
+      return &snapshot;
+  return nullptr;
+}
+
+TEST(Attempts, TheDatasetIsFencedAndWritableBeforeTheLaunch) {
+  Bench b;
+  b.start();
+  b.run_job();
+  ASSERT_EQ(b.launches.size(), 1u);
+  Dataset there = b.seen("jobs/train");
+  EXPECT_EQ(there.generation(), gen(1));
+  EXPECT_EQ(there.property(property::status), "running");
+  EXPECT_EQ(there.property("gpu"), "a100-sxm4-80gb");
+  EXPECT_FALSE(there.readonly);
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::running);
+  const auto& env = b.launches[0].launch.env;
+  EXPECT_EQ(env.at("ZED_JOB"), "train");
+  EXPECT_EQ(env.at("ZED_GENERATION"), gen(1).str());
+  EXPECT_EQ(env.at("ZED_CHECKPOINT"), "");
+}
+
+TEST(Attempts, StaleOrdersStartNothing) {
+  Bench b;
+  b.start();
+  b.make_job_dataset(3);
+  auto code = [&](StartAttempt start) { return b.order(start)->error.value().code; };
+  EXPECT_EQ(code(b.starting(4, 2)), ErrorCode::stale);  // another timeline
+  StartAttempt other = b.starting(4, 3);
+  other.job.id = id<JobId>("other");
+  EXPECT_EQ(code(other), ErrorCode::stale);
+  StartAttempt nowhere = b.starting(4, 3);
+  nowhere.job.dataset = ds("jobs/nowhere");
+  EXPECT_EQ(code(nowhere), ErrorCode::not_found);
+  must(b.store.set(b.dataset(), {{property::home, "laptop"}}));
+  EXPECT_EQ(code(b.starting(4, 3)), ErrorCode::stale);
+  must(
+      b.store.set(b.dataset(), {{property::home, "server"}, {property::generation, gen(9).str()}}));
+  EXPECT_EQ(code(b.starting(4, 3)), ErrorCode::stale);
+  EXPECT_TRUE(b.launches.empty());
+  EXPECT_TRUE(b.state->held_gpus().empty());
+}
+
+TEST(Attempts, OneGpuOneAttempt) {
+  Bench b;
+  b.start();
+  b.run_job();
+  CreateDataset create{ds("jobs/second"),
+                       {{property::uuid, id<JobId>("second").str()},
+                        {property::type, "job"},
+                        {property::home, "server"},
+                        {property::timeline, gen(2).str()}}};
+  ASSERT_FALSE(b.order(create)->error);
+  StartAttempt second = b.starting(2, 2);
+  second.job.id = id<JobId>("second");
+  second.job.dataset = ds("jobs/second");
+  EXPECT_EQ(b.order(second)->error->code, ErrorCode::busy);
+  second.gpus = {"GPU-9"};
+  EXPECT_EQ(b.order(second)->error->code, ErrorCode::unavailable);
+  second.gpus = {"GPU-1"};
+  EXPECT_FALSE(b.order(second)->error);
+  EXPECT_EQ(b.state->held_gpus(), (std::multiset<std::string>{"GPU-0", "GPU-1"}));
+}
+
+TEST(Attempts, TwoOrdersForOneGpuInFlightAtOnceStartOne) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  b.answer_store = false;  // both are being prepared
+  StartAttempt second = b.starting(2);
+  second.job.id = id<JobId>("second");
+  second.job.dataset = ds("jobs/second");
+  EXPECT_FALSE(b.order(b.starting(1)));
+  auto refused = b.order(second);
+  ASSERT_TRUE(refused && refused->error);
+  EXPECT_EQ(refused->error->code, ErrorCode::busy);
+}
+
+TEST(Attempts, ASharedGpuIsFilledByDeclaredMemoryAndNoFurther) {
+  Bench b;
+  b.start();
+  int started = 0;
+  for (int i = 0; i < 24; ++i) {
+    StartAttempt start = b.starting(static_cast<std::uint64_t>(i + 1), 1);
+    start.job.id = id<JobId>("share" + std::to_string(i));
+    start.job.dataset = ds("jobs/share" + std::to_string(i));
+    start.job.requirement.share = true;
+    start.vram = gibibytes(4);
+    CreateDataset create{start.job.dataset,
+                         {{property::uuid, start.job.id.str()},
+                          {property::type, "job"},
+                          {property::home, "server"},
+                          {property::timeline, gen(1).str()}}};
+    ASSERT_FALSE(b.order(create)->error);
+    started += b.order(start)->error ? 0 : 1;
+  }
+  EXPECT_EQ(started, 20);  // 80 GiB
+}
+
+TEST(Attempts, AnEndIsClosedThenReportedUntilItIsAcknowledged) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_writes("result", "42");
+  b.job_exits();
+  Dataset there = b.seen("jobs/train");
+  const Snapshot* closing = closing_of(there, gen(1));
+  ASSERT_NE(closing, nullptr);
+  EXPECT_EQ(closing->properties.at(property::closing), "success");
+  EXPECT_FALSE(closing->seq());
+  EXPECT_TRUE(there.readonly);
+  EXPECT_EQ(there.property(property::status), "succeeded");
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_EQ(b.last_report()->closing_snapshot, closing->id);
+  EXPECT_TRUE(b.state->held_gpus().empty());
+  b.disconnect();
+  b.messages.clear();
+  b.connect(2);
+  EXPECT_EQ(b.said<AttemptReport>(2).size(), 1u);
+  b.say(AckExit{b.job_id(), gen(1)}, 2);
+  ASSERT_EQ(b.forgotten.size(), 1u);
+  EXPECT_TRUE(b.state->attempts().empty());
+}
+
+TEST(Attempts, AnAckBeforeTheEndIsIgnored) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.say(AckExit{b.job_id(), gen(1)});
+  EXPECT_TRUE(b.forgotten.empty());
+  EXPECT_EQ(b.state->attempts().size(), 1u);
+}
+
+TEST(Attempts, AFinishedGenerationIsNotRunAgain) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_exits();
+  b.say(AckExit{b.job_id(), gen(1)});
+  auto again = b.order(b.starting(1));
+  EXPECT_EQ(again->error->code, ErrorCode::stale);
+  EXPECT_EQ(b.launches.size(), 1u);
+  // The next generation on the same timeline is a retry.
+  EXPECT_FALSE(b.order(b.starting(2))->error);
+}
+
+TEST(Attempts, TheGpuIsHeldUntilAllProcessesAreGone) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.processes_obey = false;
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::halt, "test"});
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.state->held_gpus().count("GPU-0"), 1u);
+  EXPECT_EQ(b.order(b.starting(2))->error->code, ErrorCode::busy);
+  b.pass(minutes(1));
+  EXPECT_GT(b.stops.size(), 1u);  // insists
+  b.job_exits(ExitRecord::Kind::stopped);
+  EXPECT_TRUE(b.state->held_gpus().empty());
+  EXPECT_FALSE(b.order(b.starting(2))->error);
+}
+
+TEST(Attempts, StopAsksForACheckpointFirst) {
+  Bench b;
+  b.start();
+  b.run_job();
+  EXPECT_FALSE(b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"}));
+  StepId stop = b.last_step();
+  ASSERT_EQ(b.asks.size(), 1u);
+  EXPECT_EQ(b.asks[0].ask, env::Ask::stop);
+  EXPECT_TRUE(b.stops.empty());
+  EXPECT_TRUE(b.job_commits(3).result);
+  b.feed(JobStopped{7});
+  b.job_exits(ExitRecord::Kind::success);  // exit 0 after "stopped" is no success
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::stopped);
+  ASSERT_TRUE(b.answer_to(stop));
+  EXPECT_FALSE(b.answer_to(stop)->error);
+}
+
+TEST(Attempts, AJobThatIgnoresTheAskIsSignalledInTheEnd) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  b.pass(seconds(59));
+  EXPECT_TRUE(b.stops.empty());
+  b.pass(seconds(2));
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.stops[0].mode, StopMode::stop);
+}
+
+TEST(Attempts, AJobThatFinishesWhileAskedToStopHasFinished) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  b.job_exits(ExitRecord::Kind::success);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::success);
+}
+
+TEST(Attempts, AnExitZeroAfterAnUnheardStopIsNotCountedAsSuccess) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  b.crash();
+  b.records.begin()->second.exit = ExitRecord{};  // success, while nobody listened
+  b.start();
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::stopped);
+}
+
+TEST(Attempts, CancelHardensAStop) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::cancel, "person"});
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.stops[0].mode, StopMode::cancel);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::cancelled);
+}
+
+TEST(Attempts, AStopOfAnOlderGenerationLeavesTheNewerAlone) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  b.order(b.starting(5));
+  EXPECT_FALSE(b.order(StopAttempt{b.job_id(), gen(4), StopMode::halt, "late"})->error);
+  EXPECT_TRUE(b.stops.empty());
+}
+
+TEST(Attempts, ARunningJobIsAdoptedAfterTheAgentDied) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_commits(1);
+  b.crash();
+  b.freezes.clear();
+  b.start();
+  ASSERT_EQ(b.said<Hello>().front().attempts.size(), 1u);
+  EXPECT_EQ(b.said<Hello>().front().attempts[0].phase, AttemptPhase::running);
+  EXPECT_EQ(b.said<Hello>().front().attempts[0].last_checkpoint, b.checkpoint("epoch-1"));
+  EXPECT_EQ(b.state->held_gpus().count("GPU-0"), 1u);
+  EXPECT_TRUE(b.stops.empty());
+  ASSERT_EQ(b.freezes.size(), 1u);  // thawed, in case
+  EXPECT_FALSE(b.freezes[0].frozen);
+  b.feed(JobConnected{7, b.job_id(), gen(1)});
+  EXPECT_TRUE(b.job_commits(2).result);
+  b.job_exits();
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+}
+
+TEST(Attempts, AnEndThatNobodySawIsClosedAtStart) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.crash();
+  b.records.begin()->second.exit = ExitRecord{};
+  b.start();
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_NE(closing_of(b.seen("jobs/train"), gen(1)), nullptr);
+}
+
+TEST(Attempts, TheClosingIsDoneOnceWhereverTheAgentDies) {
+  for (int change = 1; change <= 3; ++change)
+    for (bool happens : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "change " << change << (happens ? " done" : " not done"));
+      Bench b;
+      b.start();
+      b.run_job();
+      b.job_writes("result", "42");
+      b.crash_at(change, happens);
+      b.job_exits();
+      ASSERT_TRUE(b.crashed());
+      b.start();
+      EXPECT_EQ(b.pool(), "jobs/train: @closed-1.1");
+      ASSERT_TRUE(b.last_report());
+      EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+      EXPECT_EQ(b.last_report()->closing_snapshot, b.checkpoint("closed-1.1"));
+    }
+}
+
+TEST(Attempts, ALostSupervisorIsNoFailureOfTheJob) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.feed(SupervisorLost{b.job_id(), gen(1)});
+  EXPECT_EQ(b.state->held_gpus().count("GPU-0"), 1u);
+  b.job_exits(ExitRecord::Kind::signal);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::supervisor_lost);
+}
+
+TEST(Attempts, WhatIsFoundWithoutSupervisorIsKilledAndReportedLost) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.crash();
+  b.records.begin()->second.supervisor_alive = false;
+  b.start();
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::supervisor_lost);
+}
+
+TEST(Attempts, ALaunchThatFailsIsAnEndNotASilence) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  b.launch_result = fail(ErrorCode::io, "fork: no memory");
+  b.order(b.starting(1));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::start_failed);
+  EXPECT_TRUE(b.state->held_gpus().empty());
+}
+
+TEST(Attempts, AFullPoolDelaysASuccessButNeverLosesIt) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_writes("result", "42");
+  b.store.set_full(true);
+  b.job_exits();
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::closing);
+  b.pass(minutes(3));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::closing);
+  b.store.set_full(false);
+  b.pass(minutes(2));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_TRUE(b.last_report()->closing_snapshot);
+}
+
+TEST(Attempts, InputsAreHeldWhileTheJobRunsAndReleasedAfter) {
+  Bench b;
+  b.start();
+  must(b.store.create(ds("models/llama"), {{property::uuid, id<DatasetId>("llama").str()}}));
+  must(b.store.snapshot(SnapshotName{ds("models/llama"), "v1"},
+                        {{property::id, id<CheckpointId>("v1").str()}}));
+  b.pass(seconds(3));
+  b.make_job_dataset();
+  StartAttempt start = b.starting(1);
+  start.model = Input{ds("models/llama"), id<CheckpointId>("v1")};
+  ASSERT_FALSE(b.order(start)->error);
+  EXPECT_FALSE(b.store.destroy_snapshot(SnapshotName{ds("models/llama"), "v1"}));
+  Destroy destroy{ds("models/llama"), id<DatasetId>("llama"), {id<CheckpointId>("v1")}};
+  EXPECT_EQ(b.order(destroy)->error->code, ErrorCode::busy);
+  // A restart of the agent keeps the hold of what still runs.
+  b.crash();
+  b.start();
+  EXPECT_FALSE(b.store.destroy_snapshot(SnapshotName{ds("models/llama"), "v1"}));
+  b.job_exits();
+  EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{ds("models/llama"), "v1"}));
+  EXPECT_EQ(b.seen("models/llama").property("held"), "");
+}
+
+TEST(Attempts, ALeaseIsExtendedForTheAttemptThatHasIt) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.say(GrantLease{b.job_id(), gen(1), minutes(15)});
+  b.say(GrantLease{b.job_id(), gen(2), minutes(15)});
+  EXPECT_EQ(b.leases.size(), 1u);
+}
+
+TEST(Attempts, JobsGoOnWhileNoControllerIsThere) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.disconnect();
+  b.pass(minutes(10));
+  EXPECT_TRUE(b.stops.empty());
+  EXPECT_TRUE(b.job_commits(1).result);
+  b.job_exits();
+  b.messages.clear();
+  b.connect(2);
+  EXPECT_EQ(b.said<AttemptReport>(2).size(), 1u);
+  EXPECT_EQ(b.picture()[b.dataset()].snapshots.size(), 2u);
+}
+
+TEST(Attempts, AClockThatJumpsAnHourChangesNothing) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.now.wall.ms += 3'600'000;
+  b.pass(seconds(5));
+  b.now.wall.ms -= 7'200'000;
+  b.pass(seconds(5));
+  EXPECT_TRUE(b.stops.empty());
+  EXPECT_TRUE(b.job_commits(1).result);
+}
+
+}  // namespace
+}  // namespace zed::agent::test

@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include "agent/bench_test.hpp"
+
+namespace zed::agent::test {
+namespace {
+
+const DatasetName model = ds("models/llama");
+const DatasetId model_uuid = id<DatasetId>("llama");
+
+Ticket ticket_of(std::string_view snapshot) {
+  Ticket ticket;
+  ticket.id = id<TransferId>("ticket");
+  ticket.dataset = ticket.target_dataset = model;
+  ticket.uuid = model_uuid;
+  ticket.source = node("laptop");
+  ticket.target = node("server");
+  ticket.snapshot = id<CheckpointId>(snapshot);
+  ticket.snapshot_name = std::string(snapshot);
+  return ticket;
+}
+
+void make_model(Bench& b) {
+  must(b.store.create(model, {{property::uuid, model_uuid.str()}, {property::type, "model"}}));
+  must(b.store.snapshot(SnapshotName{model, "v1"}, {{property::id, id<CheckpointId>("v1").str()}}));
+}
+
+TEST(Transfers, ASnapshotIsHeldWhileItIsSent) {
+  Bench b;
+  make_model(b);
+  b.start();
+  Ticket ticket = ticket_of("v1");
+  std::swap(ticket.source, ticket.target);
+  b.order(SendSnapshot{ticket});
+  StepId step = b.last_step();
+  ASSERT_EQ(b.transfers.size(), 1u);
+  EXPECT_EQ(b.transfers[0].snapshot_properties.at(property::id), ticket.snapshot.str());
+  EXPECT_FALSE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
+  b.feed(TransferEnded{step, TransferOutcome{Bytes{100}, {}}});
+  EXPECT_EQ(b.answer_to(step)->moved, Bytes{100});
+  EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
+}
+
+TEST(Transfers, HoldsThatACrashLeftAreReleasedAtStart) {
+  Bench b;
+  make_model(b);
+  b.start();
+  Ticket ticket = ticket_of("v1");
+  std::swap(ticket.source, ticket.target);
+  b.order(SendSnapshot{ticket});
+  b.crash();
+  b.start();
+  EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
+}
+
+TEST(Transfers, ATicketForAnotherTimelineIdentityOrNodeIsRefused) {
+  Bench b;
+  make_model(b);
+  b.start();
+  auto code = [&](const Ticket& t) { return b.order(SendSnapshot{t})->error.value().code; };
+  Ticket ticket = ticket_of("v1");
+  EXPECT_EQ(code(ticket), ErrorCode::invalid);  // its source is the laptop
+  std::swap(ticket.source, ticket.target);
+  Ticket other = ticket;
+  other.timeline = gen(3);
+  EXPECT_EQ(code(other), ErrorCode::stale);
+  other = ticket;
+  other.uuid = id<DatasetId>("x");
+  EXPECT_EQ(code(other), ErrorCode::stale);
+  other = ticket;
+  other.snapshot = id<CheckpointId>("v9");
+  EXPECT_EQ(code(other), ErrorCode::not_found);
+  EXPECT_TRUE(b.transfers.empty());
+}
+
+TEST(Transfers, AReceiveMakesTheReplicaAndReportsIt) {
+  Bench b;
+  b.start();
+  ReceiveSnapshot receive{ticket_of("v1"), {{property::uuid, model_uuid.str()}}};
+  EXPECT_FALSE(b.order(receive));
+  StepId step = b.last_step();
+  ASSERT_EQ(b.transfers.size(), 1u);
+  EXPECT_EQ(b.transfers[0].role, StartTransfer::Role::receive);
+  b.feed(TransferProgressed{step, Bytes{1}, Bytes{10}, Bytes{1}});
+  b.feed(TransferProgressed{step, Bytes{2}, Bytes{10}, Bytes{1}});
+  EXPECT_EQ(b.said<TransferProgress>().size(), 1u);  // at most once a second
+  make_model(b);
+  Snapshot arrived = b.seen("models/llama").snapshots.at(0);
+  b.feed(TransferEnded{step, TransferOutcome{Bytes{10}, arrived}});
+  EXPECT_EQ(b.answer_to(step)->snapshot, arrived.id);
+  EXPECT_EQ(b.picture()[model].snapshots.size(), 1u);
+  // Said again with another step: it is there.
+  EXPECT_EQ(b.order(receive)->snapshot, arrived.id);
+  EXPECT_EQ(b.transfers.size(), 1u);
+}
+
+TEST(Transfers, WhatArrivedMustBeWhatTheTicketNames) {
+  Bench b;
+  b.start();
+  b.order(ReceiveSnapshot{ticket_of("v2"), {}});
+  StepId step = b.last_step();
+  make_model(b);
+  b.feed(TransferEnded{step, TransferOutcome{{}, b.seen("models/llama").snapshots.at(0)}});
+  EXPECT_EQ(b.answer_to(step)->error->code, ErrorCode::corrupt);
+}
+
+TEST(Transfers, AnIncrementMustFollowTheNewest) {
+  Bench b;
+  make_model(b);
+  b.start();
+  Ticket ticket = ticket_of("v3");
+  ticket.base = id<CheckpointId>("v2");
+  EXPECT_EQ(b.order(ReceiveSnapshot{ticket, {}})->error->code, ErrorCode::stale);
+  ticket.base.reset();
+  EXPECT_EQ(b.order(ReceiveSnapshot{ticket, {}})->error->code, ErrorCode::stale);
+  ticket.base = id<CheckpointId>("v1");
+  EXPECT_FALSE(b.order(ReceiveSnapshot{ticket, {}}));
+  ASSERT_EQ(b.transfers.size(), 1u);
+  ticket.id = id<TransferId>("second");
+  EXPECT_EQ(b.order(ReceiveSnapshot{ticket, {}})->error->code, ErrorCode::busy);
+}
+
+TEST(Transfers, TheHomeReceivesNothing) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_commits(1);
+  b.job_exits();
+  Ticket ticket = ticket_of("x");
+  ticket.dataset = ticket.target_dataset = b.dataset();
+  ticket.uuid = b.seen("jobs/train").uuid;
+  ticket.timeline = gen(1);
+  ticket.base = b.seen("jobs/train").newest()->id;
+  EXPECT_EQ(b.order(ReceiveSnapshot{ticket, {}})->error->code, ErrorCode::refused);
+}
+
+TEST(Transfers, ACancelledStepEndsItsTransfer) {
+  Bench b;
+  b.start();
+  b.order(ReceiveSnapshot{ticket_of("v1"), {}});
+  StepId step = b.last_step();
+  b.say(CancelStep{step});
+  ASSERT_EQ(b.cancels.size(), 1u);
+  EXPECT_EQ(b.answer_to(step)->error->code, ErrorCode::cancelled);
+}
+
+TEST(Transfers, AnImportIsDoneOnce) {
+  Bench b;
+  b.start();
+  ImportFiles import{model,
+                     "/data/llama.gguf",
+                     "v1",
+                     id<CheckpointId>("v1"),
+                     {{property::uuid, model_uuid.str()}}};
+  b.order(import);
+  StepId step = b.last_step();
+  ASSERT_EQ(b.imports.size(), 1u);
+  EXPECT_EQ(b.order(import)->error->code, ErrorCode::busy);
+  make_model(b);
+  b.feed(ImportEnded{step, b.seen("models/llama").snapshots.at(0)});
+  EXPECT_EQ(b.answer_to(step)->snapshot, id<CheckpointId>("v1"));
+  EXPECT_EQ(b.order(import)->snapshot, id<CheckpointId>("v1"));
+  EXPECT_EQ(b.imports.size(), 1u);
+}
+
+TEST(Moves, OnlyACopyWithTheClosingSnapshotBecomesTheHome) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_commits(1);
+  SetHome move{b.dataset(), b.seen("jobs/train").uuid, node("laptop"), gen(1), gen(2), {}};
+  EXPECT_EQ(b.order(move)->error->code, ErrorCode::busy);  // it runs
+  b.job_exits(ExitRecord::Kind::stopped);
+  move.closing_snapshot = b.checkpoint("epoch-1");
+  EXPECT_EQ(b.order(move)->error->code, ErrorCode::stale);
+  move.closing_snapshot = b.checkpoint("closed-1.1");
+  EXPECT_FALSE(b.order(move)->error);
+  EXPECT_EQ(b.seen("jobs/train").property(property::home), "laptop");
+  EXPECT_EQ(b.order(b.starting(3))->error->code, ErrorCode::stale);
+}
+
+TEST(Destroying, TakesExactlyWhatIsNamed) {
+  Bench b;
+  b.start();
+  b.run_job();
+  for (int epoch = 1; epoch <= 3; ++epoch)
+    b.job_commits(epoch);
+  Destroy prune{b.dataset(), b.seen("jobs/train").uuid, {b.checkpoint("epoch-1")}};
+  EXPECT_FALSE(b.order(prune)->error);
+  EXPECT_FALSE(b.order(prune)->error);  // gone already
+  EXPECT_EQ(b.pool(), "jobs/train!: @epoch-2 @epoch-3");
+  Destroy all{b.dataset(), b.seen("jobs/train").uuid, {}};
+  EXPECT_EQ(b.order(all)->error->code, ErrorCode::busy);
+  all.uuid = id<DatasetId>("another");
+  EXPECT_EQ(b.order(all)->error->code, ErrorCode::exists);
+}
+
+}  // namespace
+}  // namespace zed::agent::test
