@@ -38,7 +38,7 @@ TEST(ClusterFile, IsAtMostFourMebibytes) {
 TEST(ClusterFile, HostileFilesAreRefusedQuickly) {
   auto filled = [](std::string_view head, std::string_view piece) {
     std::string file(head);
-    while (file.size() + piece.size() <= largest_file / 16)
+    while (file.size() + piece.size() <= largest_file / 32)
       file += piece;
     return file;
   };
