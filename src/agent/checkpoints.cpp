@@ -129,6 +129,8 @@ void back_to_running(Machine& m, const AttemptKey& key) {
 Status may_commit(const Machine& m, const LiveAttempt* live, const Wish& wish) {
   if (live == nullptr || !live->has_processes())
     return fail(refusal(ErrorCode::stale, "this attempt is not the current one any more"));
+  if (!m.listed)
+    return fail(refusal(ErrorCode::unavailable, "the agent has just started", "ask again"));
   if (live->outrun)
     return fail(refusal(ErrorCode::stale, "the job's dataset was rolled back by hand"));
   if (m.is_forking(live->attempt.dataset))

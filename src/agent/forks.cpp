@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t patience = 5;  // failed moves until the controller (or hello) hears of it
 constexpr Millis longest_wait = seconds(30);
+constexpr Millis quiet_patience = minutes(10);
 constexpr int most_moves = 4096;  // a discard destroys one snapshot a move
 
 /// One intent on its way.
@@ -269,19 +270,19 @@ bool is_quiet(Machine& m, const WaitingFork& waiting) {
   return quiet;
 }
 
-void wait_for_quiet(Machine& m, const Step& step, const DatasetName& dataset) {
+void wait_for_quiet(Machine& m, const Step& step, const DatasetName& dataset, Instant since) {
   constexpr std::size_t most_forks = 256;
   if (m.waiting_forks.size() >= most_forks)
     return step->fail(Error{ErrorCode::busy, "too many forks wait here", {}, "try again"});
-  m.waiting_forks.push_back({step, dataset});
+  m.waiting_forks.push_back({step, dataset, since});
 }
 
 void begin_fork(Machine& m, const WaitingFork& waiting) {
   Step step = waiting.step;
   DatasetName dataset = waiting.dataset;
-  bool queued = m.take_turn(dataset, [&m, step, dataset](Turn turn) {
+  bool queued = m.take_turn(dataset, [&m, waiting, step, dataset](Turn turn) {
     // Something may have begun between the wait and the turn.
-    if (!is_quiet(m, WaitingFork{step, dataset})) return wait_for_quiet(m, step, dataset);
+    if (!is_quiet(m, waiting)) return wait_for_quiet(m, step, dataset, waiting.since);
     look(m, make_order(m, step, std::move(turn)));
   });
   if (!queued) step->fail(Error{ErrorCode::busy, "too many steps wait for it", {}, "try again"});
@@ -296,18 +297,26 @@ void settle_start(Machine& m) {
 }  // namespace
 
 void apply_fork(Machine& m, const Step& step, const ApplyFork& action) {
-  wait_for_quiet(m, step, action.dataset);
+  wait_for_quiet(m, step, action.dataset, m.now.monotonic);
 }
 
 void follow_home(Machine& m, const Step& step, const FollowHome& action) {
-  wait_for_quiet(m, step, action.dataset);
+  wait_for_quiet(m, step, action.dataset, m.now.monotonic);
 }
 
 void advance_forks(Machine& m) {
   std::vector<WaitingFork> still;
   std::vector<WaitingFork> go;
-  for (const WaitingFork& waiting : std::exchange(m.waiting_forks, {}))
-    (is_quiet(m, waiting) ? go : still).push_back(waiting);
+  for (const WaitingFork& waiting : std::exchange(m.waiting_forks, {})) {
+    bool quiet = is_quiet(m, waiting);
+    if (!quiet && m.now.monotonic - waiting.since > quiet_patience)
+      waiting.step->fail(Error{ErrorCode::busy,
+                               waiting.dataset.str() + " does not come to rest",
+                               {},
+                               "a transfer or an attempt of it does not end; it is tried again"});
+    else
+      (quiet ? go : still).push_back(waiting);
+  }
   m.waiting_forks.insert(m.waiting_forks.end(), still.begin(), still.end());
   for (const WaitingFork& waiting : go)
     begin_fork(m, waiting);

@@ -26,7 +26,7 @@ Hello hello(const Machine& m) {
   hello.gpus = m.gpus;
   for (const auto& [key, live] : m.attempts) {
     if (hello.attempts.size() == most_attempts_in_hello) break;
-    hello.attempts.push_back(live.attempt);
+    if (live.launched) hello.attempts.push_back(live.attempt);
   }
   return hello;
 }
@@ -56,9 +56,10 @@ void activate(Machine& m, LinkId id) {
   link.phase = Link::Phase::active;
   m.active = id;
   send_inventory(m);
-  // Ended attempts are repeated until they are acknowledged; live ones came with the hello.
+  // Ended attempts are repeated until they are acknowledged; live ones came with the hello, but may
+  // have moved on since.
   for (const auto& [key, live] : m.attempts)
-    if (live.has_ended()) report(m, live);
+    if (live.launched) report(m, live);
   m.say(Heartbeat{m.pool_free, m.memory_free});
   m.last_heartbeat = m.now.monotonic;
   auto held = std::exchange(link.held, {});

@@ -136,6 +136,7 @@ struct Transfer {
 struct WaitingFork {
   Step step;
   DatasetName dataset;
+  Instant since;
 };
 
 struct Lane {
