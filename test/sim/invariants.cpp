@@ -134,7 +134,7 @@ Violation Invariants::abandoned_timeline_is_never_resumed() {
 // ---- files --------------------------------------------------------------------------------------
 
 bool Invariants::may_begin_with(const JobId& job, const Timeline& timeline,
-                                const std::vector<EpochLine>& prefix) const {
+                                const std::vector<EpochLine>& prefix, bool may_be_behind) const {
   // A job's first timeline begins with nothing.
   if (prefix.empty()) return true;
   auto forks = world_.history.forks.find(job);
@@ -145,20 +145,24 @@ bool Invariants::may_begin_with(const JobId& job, const Timeline& timeline,
     if (from == world_.history.snapshots.end()) continue;
     auto state = from->second.files.find("state");
     const std::string text = state == from->second.files.end() ? "" : state->second;
-    if (text == write_state(prefix)) return true;
+    const std::string begins = write_state(prefix);
+    if (text == begins || (may_be_behind && text.rfind(begins, 0) == 0)) return true;
   }
   return false;
 }
 
 Violation Invariants::lines_fit_timeline(const JobId& job, const Timeline& timeline,
-                                         const std::string& state, const std::string& where) const {
+                                         const std::string& state, const std::string& where,
+                                         bool is_replica) const {
   auto lines = read_state(state);
   if (!lines) return fmt::format("the state in {} is torn", where);
   std::vector<EpochLine> prefix = std::move(*lines);
   const std::string own = timeline.str();
   while (!prefix.empty() && prefix.back().timeline == own)
     prefix.pop_back();
-  if (may_begin_with(job, timeline, prefix)) return std::nullopt;
+  // A copy on its way to a new holder begins with the oldest snapshot: it is behind the fork.
+  const bool may_be_behind = is_replica && prefix.size() == read_state(state)->size();
+  if (may_begin_with(job, timeline, prefix, may_be_behind)) return std::nullopt;
   return fmt::format("{} is on timeline {}, but holds {} epochs that end on {}", where,
                      timeline.brief(), prefix.size(),
                      Generation::parse(prefix.back().timeline).value_or(Generation{}).brief());
@@ -173,7 +177,8 @@ Violation Invariants::mix_in(std::size_t machine, const Dataset& dataset) const 
   auto files = disk.live_files(dataset.name);
   auto state = files.find("state");
   if (state == files.end()) return std::nullopt;
-  return lines_fit_timeline(JobId{dataset.uuid.bytes}, *timeline, state->second, where);
+  return lines_fit_timeline(JobId{dataset.uuid.bytes}, *timeline, state->second, where,
+                            dataset.readonly);
 }
 
 Violation Invariants::timelines_never_mix() {
@@ -193,7 +198,7 @@ Violation Invariants::checkpoints_are_whole() {
     if (!timeline) return where + " names no timeline";
     auto state = committed.files.find("state");
     if (state == committed.files.end()) return where + " has no state";
-    if (Violation wrong = lines_fit_timeline(committed.job, *timeline, state->second, where))
+    if (Violation wrong = lines_fit_timeline(committed.job, *timeline, state->second, where, false))
       return wrong;
     auto epoch = committed.snapshot.properties.find(property::epoch);
     if (epoch == committed.snapshot.properties.end()) continue;

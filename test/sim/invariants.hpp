@@ -41,9 +41,9 @@ private:
   using Content = std::map<DatasetName, Dataset>;
   void read_touched();
   Violation lines_fit_timeline(const JobId& job, const Timeline& timeline, const std::string& state,
-                               const std::string& where) const;
+                               const std::string& where, bool is_replica) const;
   bool may_begin_with(const JobId& job, const Timeline& timeline,
-                      const std::vector<EpochLine>& prefix) const;
+                      const std::vector<EpochLine>& prefix, bool may_be_behind) const;
   Violation mix_in(std::size_t machine, const Dataset& dataset) const;
   bool was_discarded(const Committed& committed) const;
   Violation judge(const SimController& controller, const controller::DesiredJob& job) const;

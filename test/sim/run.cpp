@@ -72,13 +72,15 @@ Story story_of(std::uint64_t seed, Planted planted) {
   story.planted = planted;
   story.machines = static_cast<std::size_t>(random.between(2, 5));
   story.jobs = static_cast<std::size_t>(random.between(1, 3));
+  story.controller_machine = random.index(story.machines);
   story.trouble = random.millis(40'000, 150'000);
   story.faults = draw_faults(seed, story.machines, story.jobs, story.trouble);
   return story;
 }
 
 Ending play(const Story& story, const TraceSink& trace) {
-  World world({story.seed, story.machines, story.jobs, story.planted});
+  World world({story.seed, story.machines, story.jobs, story.planted, story.controller_machine,
+               std::nullopt});
   if (trace) world.schedule.trace_to(trace);
   Invariants invariants(world);
   schedule_faults(world, story.faults);

@@ -17,6 +17,7 @@ struct Story {
   std::uint64_t seed = 1;
   std::size_t machines = 4;
   std::size_t jobs = 2;
+  std::size_t controller_machine = 0;
   Planted planted = Planted::none;
   std::vector<Fault> faults;
   Millis trouble = seconds(120);  ///< how long faults may begin

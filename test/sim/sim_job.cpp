@@ -66,7 +66,7 @@ std::string weights_of(const std::vector<EpochLine>& lines, std::int64_t epoch) 
 
 SimJob::SimJob(World& world, std::size_t machine, env::LaunchRequest launch, std::uint64_t number)
     : world_(world), machine_(machine), launch_(std::move(launch)), number_(number),
-      behaviour_(draw_behaviour(world.seed(), launch_.job_name.str())),
+      behaviour_(world.behaviour_of(launch_.job_name.str())),
       random_(world.seed(), "attempt " + std::to_string(number)), began_(world.schedule.now()) {
   if (launch_.attempt.number <= behaviour_.failures) fails_at_epoch_ = random_.between(1, 4);
   if (launch_.lease) lease_until_ = began_ + *launch_.lease;

@@ -36,10 +36,13 @@ World::World(WorldSettings settings)
   controller::Applied applied;
   applied.file.cluster = simulated_cluster(settings.seed, settings.jobs);
   applied.file.by = "uid 1000";
-  JournalDisk& journal = machine(0).disk.journal;
+  if (settings.behaviour)
+    for (Job& job : applied.file.cluster.jobs)
+      job.prefer = {{Wish::Kind::gpu, "A100"}};
+  JournalDisk& journal = machine(settings.controller_machine).disk.journal;
   journal.records.push_back(controller::encode_record(applied));
   journal.last_seq = 1;
-  start_controller(0);
+  start_controller(settings.controller_machine);
   for (std::size_t index = 0; index < hardware.size(); ++index)
     schedule.after(chance.millis(10, 2000), "agent starts", [this, index] { start_agent(index); });
   people.start();

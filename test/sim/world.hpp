@@ -29,6 +29,9 @@ struct WorldSettings {
   std::size_t machines = 4;
   std::size_t jobs = 2;
   Planted planted = Planted::none;
+  std::size_t controller_machine = 0;
+  /// Of all jobs, which then also prefer the A100 of machine 0; none: drawn for each.
+  std::optional<JobBehaviour> behaviour;
 };
 
 class World {
@@ -43,6 +46,9 @@ public:
   /// True once: for planted bugs that strike a single time.
   bool strike_once() { return !std::exchange(struck_, true); }
   std::size_t job_count() const { return settings_.jobs; }
+  JobBehaviour behaviour_of(std::string_view job) const {
+    return settings_.behaviour ? *settings_.behaviour : draw_behaviour(settings_.seed, job);
+  }
 
   // ---- machines ---------------------------------------------------------------------------------
   Machine& machine(std::size_t index) { return *machines_[index]; }
