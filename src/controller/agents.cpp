@@ -64,7 +64,7 @@ void on_hello(Machine& m, LinkId link, const Hello& hello) {
     m.tell("node", "node " + hello.name.str(), "joined");
   }
   Observed seen;
-  if (auto old = m.fleet.link_of(hello.name); old && *old != link) {
+  if (auto old = m.fleet.link_of(hello.name)) {
     for (const JobId& id : m.steps.link_gone(*old, m.out))
       m.look_at(id);
     fail_requests_on(m, *old);
@@ -180,6 +180,23 @@ void on_start_refused(Machine& m, const NeedOutcome& outcome) {
   exit.kind = stale ? ExitRecord::Kind::supervisor_lost : ExitRecord::Kind::start_failed;
   exit.words = "did not start on " + outcome.step.node.str() + ": " + outcome.error->describe();
   exit.ended = m.now.wall;
+  if (!stale) m.avoid(job->job.id, outcome.step.node, exit.words);
+  end_placed(m, *job, exit);
+}
+
+/// A node that cannot even make the job's dataset is left: nothing of the job is there.
+void on_create_failed(Machine& m, const NeedOutcome& outcome) {
+  constexpr std::int64_t most_tries = 4;
+  DesiredJob* job = m.desired.find(outcome.owner);
+  if (job == nullptr || outcome.failures < most_tries || !job->placed ||
+      job->placed->node != outcome.step.node)
+    return;
+  ExitRecord exit;
+  exit.kind = ExitRecord::Kind::start_failed;
+  exit.words =
+      "cannot be prepared on " + outcome.step.node.str() + ": " + outcome.error->describe();
+  exit.ended = m.now.wall;
+  m.avoid(job->job.id, outcome.step.node, exit.words);
   end_placed(m, *job, exit);
 }
 
@@ -207,7 +224,9 @@ void MessageHandler::operator()(const StepResult& result) const {
                 describe(outcome->step.action) + " failed: " + outcome->error->describe());
   bool is_start = std::holds_alternative<StartAttempt>(outcome->step.action);
   bool is_stop = std::holds_alternative<StopAttempt>(outcome->step.action);
+  bool is_create = std::holds_alternative<CreateDataset>(outcome->step.action);
   if (is_start && outcome->error) on_start_refused(m, *outcome);
+  if (is_create && outcome->error) on_create_failed(m, *outcome);
   if (is_stop && !outcome->error) on_stop_done(m, *outcome);
   answer_need(m, *outcome);
   m.look_at(outcome->owner);

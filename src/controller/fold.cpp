@@ -80,6 +80,9 @@ public:
     if (!r.home.empty()) job->home = r.home;
     job->placed.reset();
     job->moved_with.reset();
+    job->had_checkpoint = r.fork.fork.from.has_value();
+    // A node that was lost has lost its claim as well.
+    if (r.fork.fork.why == Fork::Why::node_lost) job->only = NodeName{};
     touch(*job);
     job->safe_seq = seq_;
   }

@@ -53,6 +53,20 @@ void Machine::wake(Instant at, const JobId& job) {
   timers.emplace(at, job);
 }
 
+void Machine::avoid(const JobId& job, const NodeName& node, std::string why) {
+  constexpr Millis for_a_while = minutes(5);
+  Instant until = now.monotonic + for_a_while;
+  avoided[job][node] = Avoided{std::move(why), until};
+  wake(until, job);
+}
+
+bool Machine::avoids(const JobId& job, const NodeName& node) const {
+  auto nodes = avoided.find(job);
+  if (nodes == avoided.end()) return false;
+  auto found = nodes->second.find(node);
+  return found != nodes->second.end() && now.monotonic < found->second.until;
+}
+
 void Machine::tell(std::string kind, std::string subject, std::string text) {
   events.add(std::move(kind), std::move(subject), std::move(text), now.wall, out);
 }
@@ -117,6 +131,7 @@ void reindex_job(Machine& m, const JobId& id) {
     m.moves.erase(id);
     m.waits_for.erase(id);
     m.not_before.erase(id);
+    m.avoided.erase(id);
   }
   m.look_at(id);
 }

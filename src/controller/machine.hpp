@@ -38,6 +38,12 @@ struct Move {
   std::string why;
 };
 
+/// A node where a job could not be started: left alone for a while.
+struct Avoided {
+  std::string why;
+  Instant until;
+};
+
 struct Machine {
   explicit Machine(IdSource& source) : ids(source) {}
 
@@ -69,10 +75,11 @@ struct Machine {
   std::map<JobId, Move> moves;
   std::map<NodeName, std::set<JobId>> placed_on;
   std::map<JobId, NodeName> placed_jobs;
-  std::map<JobId, JobState> shown;         ///< last published state
-  std::map<JobId, std::string> waits_for;  ///< why a job does not go on, for people
-  std::map<JobId, Instant> not_before;     ///< back-off after failures
-  std::map<JobId, Instant> granted;        ///< last lease of an exclusive job
+  std::map<JobId, JobState> shown;                       ///< last published state
+  std::map<JobId, std::string> waits_for;                ///< why a job does not go on, for people
+  std::map<JobId, std::map<NodeName, Avoided>> avoided;  ///< nodes where it would not start
+  std::map<JobId, Instant> not_before;                   ///< back-off after failures
+  std::map<JobId, Instant> granted;                      ///< last lease of an exclusive job
   std::multimap<Instant, JobId> timers;
   std::multimap<std::uint64_t, JobId> until_durable;
   std::set<JobId> until_safe;
@@ -93,6 +100,8 @@ struct Machine {
   template <class Id> Id fresh() { return Id{ids.next()}; }
   void look_at(const JobId& job) { dirty.insert(job); }
   void wake(Instant at, const JobId& job);
+  void avoid(const JobId& job, const NodeName& node, std::string why);
+  bool avoids(const JobId& job, const NodeName& node) const;
   void tell(std::string kind, std::string subject, std::string text);
   /// The same, but only the first time for `key`.
   void tell_once(const std::string& key, std::string kind, std::string subject, std::string text);
@@ -140,6 +149,8 @@ void drive_move(Machine& m, DesiredJob& job);   // placing.cpp
 /// to date with that source.
 bool bring(Machine& m, const DatasetId& uuid, const NodeName& source, const NodeName& target,
            const JobId& owner, const std::string& why);
+/// The same for a job's own files on their way to its new home, which nothing else may write to.
+void bring_home(Machine& m, const DesiredJob& job, const NodeName& source);
 std::string copy_need(const DatasetId& uuid, const NodeName& target);
 
 // ---- questions (questions.cpp)

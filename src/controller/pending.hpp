@@ -23,9 +23,8 @@ public:
   std::vector<JobId> all() const;
 
   /// One pass: offers jobs in the order of sched::order. `attempt` says whether the job was placed
-  /// (or left the queue); after a refusal the rest of its group is passed over; a skipped job says
-  /// nothing about the next one.
-  enum class Offer { placed, skipped, refused };
+  /// (or left the queue); after a refusal the rest of its group is passed over.
+  enum class Offer { placed, refused };
   template <class Attempt>
   void pass(const std::map<std::string, std::int64_t>& held, Attempt&& attempt);
 
@@ -66,10 +65,11 @@ void PendingQueue::pass(const std::map<std::string, std::int64_t>& held, Attempt
       const std::string by = found->second.by;
       const std::int64_t weight = found->second.weight;
       reached[key] = where_.contains(id) ? where_.at(id).second : reached[key];
-      const Offer offer = attempt(id);
-      if (offer == Offer::refused) closed.insert(key);
-      if (offer == Offer::placed) holds[by] += weight;
-      if (offer != Offer::refused) break;  // the order may be another now
+      if (attempt(id) == Offer::placed) {
+        holds[by] += weight;
+        break;  // the order may be another now
+      }
+      closed.insert(key);
     }
   }
 }

@@ -17,9 +17,9 @@ using Offer = PendingQueue::Offer;
 
 constexpr Millis lease_and_margin = minutes(16);
 
-Offer wait(Machine& m, const DesiredJob& job, std::string why, Offer offer = Offer::skipped) {
+Offer wait(Machine& m, const DesiredJob& job, std::string why) {
   m.waits_for[job.job.id] = std::move(why);
-  return offer;
+  return Offer::refused;
 }
 
 void place_at(Machine& m, DesiredJob& job, const Placement& placement) {
@@ -33,13 +33,14 @@ void place_at(Machine& m, DesiredJob& job, const Placement& placement) {
 
 Offer place_first(Machine& m, DesiredJob& job) {
   auto placement = sched::place(m.fleet.index(), place_request(m, job));
-  if (!placement) return wait(m, job, "no node can take it now", Offer::refused);
+  if (!placement) return wait(m, job, "no node can take it now");
   place_at(m, job, *placement);
   return Offer::placed;
 }
 
 /// Why the job cannot go on at its home, although the home is there.
 bool must_leave_home(const Machine& m, const DesiredJob& job) {
+  if (m.avoids(job.job.id, job.home)) return true;
   if (!job.only.empty()) return job.only != job.home;
   auto duty = m.desired.duties.find(job.home);
   return duty != m.desired.duties.end() && duty->second != Duty::none;
@@ -78,7 +79,7 @@ bool is_hopeless(const Machine& m, const sched::PlaceRequest& request, const Nod
 }
 
 Offer place_at_home(Machine& m, DesiredJob& job) {
-  if (m.moves.contains(job.job.id)) return Offer::skipped;
+  if (m.moves.contains(job.job.id)) return Offer::refused;
   if (!m.fleet.is_ready(job.home)) {
     return wait(m, job, "its home " + job.home.str() + " is not connected");
   }
@@ -86,9 +87,9 @@ Offer place_at_home(Machine& m, DesiredJob& job) {
     look_for_target(m, job, false);
     if (!m.moves.contains(job.job.id))
       return wait(m, job, "it leaves " + job.home.str() + ", and no other node can take it now");
-    return Offer::skipped;
+    return Offer::refused;
   }
-  if (!prepare_home(m, job)) return Offer::skipped;
+  if (!prepare_home(m, job)) return Offer::refused;
   auto request = place_request(m, job);
   request.only = job.home;
   if (auto placement = sched::place(m.fleet.index(), request)) {
@@ -159,7 +160,7 @@ std::optional<JobName> awaited(const Machine& m, const DesiredJob& job) {
 }
 
 Offer try_place(Machine& m, DesiredJob& job) {
-  if (!m.journal.is_durable(job.changed_seq) || !m.is_firm(job.safe_seq)) return Offer::skipped;
+  if (!m.journal.is_durable(job.changed_seq) || !m.is_firm(job.safe_seq)) return Offer::refused;
   if (auto name = awaited(m, job)) return wait(m, job, "waits for job " + name->str());
   auto pause = m.not_before.find(job.job.id);
   if (pause != m.not_before.end()) {
@@ -168,7 +169,7 @@ Offer try_place(Machine& m, DesiredJob& job) {
   }
   if (job.home.empty()) return place_first(m, job);
   if (home_is_lost(m, job)) return take_over(m, job);
-  if (job.placed) return Offer::skipped;  // its node is back
+  if (job.placed) return Offer::refused;  // its node is back
   return place_at_home(m, job);
 }
 
@@ -204,6 +205,9 @@ sched::PlaceRequest place_request(const Machine& m, const DesiredJob& job) {
   for (const DatasetName& dataset : job.job.data)
     if (auto uuid = m.fleet.uuid_of(dataset)) add(dataset, *uuid);
   if (!job.home.empty()) add(job.job.dataset, job.dataset_uuid());
+  if (auto avoided = m.avoided.find(job.job.id); avoided != m.avoided.end())
+    for (const auto& [node, avoid] : avoided->second)
+      if (m.avoids(job.job.id, node)) request.exclusions.push_back({node, avoid.why, true});
   return request;
 }
 
@@ -212,7 +216,7 @@ void place_pending(Machine& m) {
   if (m.pending.size() == 0) return;
   m.pending.pass(held_by_user(m), [&m](const JobId& id) {
     DesiredJob* job = m.desired.find(id);
-    return job == nullptr ? Offer::skipped : try_place(m, *job);
+    return job == nullptr ? Offer::refused : try_place(m, *job);
   });
 }
 

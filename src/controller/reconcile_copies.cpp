@@ -112,9 +112,33 @@ bool bring(Machine& m, const DatasetId& uuid, const NodeName& source, const Node
            const JobId& owner, const std::string& why) {
   if (!m.fleet.is_ready(source) || !m.fleet.is_ready(target)) return false;
   auto transfer = repl::due_transfer(m.fleet.view(), uuid, source, target, why);
-  if (!transfer || is_up_to_date(*transfer)) return m.fleet.copy(target, uuid) != nullptr;
-  order_transfer(m, *transfer, owner);
-  return false;
+  if (transfer && !is_up_to_date(*transfer)) {
+    order_transfer(m, *transfer, owner);
+    return false;
+  }
+  const Dataset* from = m.fleet.copy(source, uuid);
+  const Dataset* to = m.fleet.copy(target, uuid);
+  return from != nullptr && to != nullptr && from->newest() != nullptr &&
+         to->find(from->newest()->id) != nullptr;
+}
+
+void bring_home(Machine& m, const DesiredJob& job, const NodeName& source) {
+  const Dataset& from = *m.fleet.copy(source, job.dataset_uuid());
+  const Dataset* to = m.fleet.copy(job.home, job.dataset_uuid());
+  repl::Transfer transfer;
+  transfer.dataset = from.name;
+  transfer.uuid = from.uuid;
+  transfer.source = source;
+  transfer.target = job.home;
+  transfer.step = repl::replication_step(from, to);
+  if (is_up_to_date(transfer) || std::holds_alternative<repl::FollowHome>(transfer.step)) return;
+  std::optional<CheckpointId> base;
+  if (auto* incremental = std::get_if<repl::Incremental>(&transfer.step)) base = incremental->base;
+  if (auto* resume = std::get_if<repl::Resume>(&transfer.step)) base = resume->base;
+  transfer.kind = repl::stream_kind(m.fleet.node(source)->facts.store,
+                                    m.fleet.node(job.home)->facts.store, from, to, base);
+  transfer.why = "job " + job.job.name.str() + " goes on there";
+  order_transfer(m, transfer, job.job.id);
 }
 
 void keep_copies(Machine& m, DesiredJob& job) {

@@ -126,14 +126,14 @@ void reconcile_job(Machine& m, const JobId& id) {
   // What is not durable is not acted on; its JournalWritten brings us back.
   if (!m.journal.is_durable(job->changed_seq)) return;
   acknowledge_ends(m, id);
-  stop_stale_attempts(m, *job);
-  if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
   if (!m.is_firm(job->safe_seq)) {
     m.until_safe.insert(id);
     m.waits_for[id] = "its fork or move is not yet on the second node " + m.desired.second.str();
     return;
   }
   m.until_safe.erase(id);
+  stop_stale_attempts(m, *job);
+  if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
   follow_forks(m, *job);
   set_homes(m, *job);
   decide(m, *job);

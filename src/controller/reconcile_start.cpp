@@ -71,7 +71,7 @@ bool fetch_home(Machine& m, DesiredJob& job) {
   auto source = source_for_home(m, job);
   if (source) {
     waits(m, job, "its files are on their way from " + source->str() + " to " + job.home.str());
-    bring(m, job.dataset_uuid(), *source, job.home, job.job.id, "job " + job.job.name.str());
+    bring_home(m, job, *source);
     return false;
   }
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid()))
