@@ -71,7 +71,7 @@ void on_hello(Machine& m, LinkId link, const Hello& hello) {
   }
   if (auto old = m.fleet.hello(link, hello, m.now.monotonic, seen))
     m.out.push_back(CloseLink{*old});
-  if (m.applied_is_known) m.fleet.declare(m.desired.applied);
+  if (m.applied_is_known) m.fleet.declare(m.desired.applied, hello.name);
   welcome(m, hello.name);
   if (hello.name == m.desired.second)
     m.journal.second_connected(link, m.term, hello.journal_copy_term, hello.journal_copy_seq);

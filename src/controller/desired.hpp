@@ -44,23 +44,6 @@ struct AppliedFile {
   friend bool operator==(const AppliedFile&, const AppliedFile&) = default;
 };
 
-/// `dispatch --again --from @C`: the new job's files begin as that checkpoint of another's.
-struct Origin {
-  JobId job;
-  DatasetId uuid;
-  DatasetName dataset;
-  CheckpointId checkpoint;
-  std::string checkpoint_name;
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
-    visit("job", self.job);
-    visit("uuid", self.uuid);
-    visit("dataset", self.dataset);
-    visit("checkpoint", self.checkpoint);
-    visit("checkpoint_name", self.checkpoint_name);
-  }
-  friend bool operator==(const Origin&, const Origin&) = default;
-};
-
 /// A fork and what it takes to judge snapshots by it when no node that has them is there.
 struct KnownFork {
   Fork fork;
@@ -113,7 +96,6 @@ struct DesiredJob {
   std::string by;
   WallTime submitted;
   std::uint64_t submitted_seq = 0;  ///< place in the journal: the submit order
-  std::optional<Origin> origin;
   Wanted wanted = Wanted::run;
   std::string wanted_why;
   NodeName only;                           ///< a person's `--on`; empty: anywhere
@@ -143,7 +125,6 @@ struct DesiredJob {
     visit("by", self.by);
     visit("submitted", self.submitted);
     visit("submitted_seq", self.submitted_seq);
-    visit("origin", self.origin);
     visit("wanted", self.wanted);
     visit("wanted_why", self.wanted_why);
     visit("only", self.only);

@@ -261,11 +261,16 @@ std::vector<NodeName> Fleet::refresh(Instant now, Millis lost_after,
 }
 
 void Fleet::declare(const std::optional<AppliedFile>& applied) {
-  for (auto& [name, node] : view_.nodes) {
-    const DeclaredNode* declared = applied ? applied->cluster.find_node(name) : nullptr;
-    node.declared = declared != nullptr ? std::optional(*declared) : std::nullopt;
-    update_index(name);
-  }
+  for (const auto& entry : view_.nodes)
+    declare(applied, entry.first);
+}
+
+void Fleet::declare(const std::optional<AppliedFile>& applied, const NodeName& name) {
+  auto node = view_.nodes.find(name);
+  if (node == view_.nodes.end()) return;
+  const DeclaredNode* declared = applied ? applied->cluster.find_node(name) : nullptr;
+  node->second.declared = declared != nullptr ? std::optional(*declared) : std::nullopt;
+  update_index(name);
 }
 
 void Fleet::stamp(std::uint64_t revision, WallTime at) {

@@ -58,6 +58,7 @@ public:
   std::vector<NodeName> refresh(Instant now, Millis lost_after,
                                 const std::map<NodeName, Duty>& duties);
   void declare(const std::optional<AppliedFile>& applied);
+  void declare(const std::optional<AppliedFile>& applied, const NodeName& node);
   void stamp(std::uint64_t revision, WallTime at);
 
   // ---- reservations: placed, and not yet visible

@@ -51,7 +51,6 @@ public:
     job.by = r.by;
     job.submitted = r.at;
     job.submitted_seq = seq_;
-    job.origin = r.origin;
     job.changed_seq = seq_;
     state_.by_name[r.job.name] = r.job.id;
     state_.jobs.emplace(r.job.id, std::move(job));

@@ -61,8 +61,8 @@ DesiredState folded(const std::vector<Record>& records) {
 }
 
 TEST(Fold, TheFirstPlacementMakesHomeAndTimeline) {
-  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
-                       placed(1, 1, "server")});
+  auto state = folded(
+      {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}}, placed(1, 1, "server")});
   const DesiredJob& job = state.jobs.at(id_of(1));
   EXPECT_EQ(job.home, node("server"));
   EXPECT_EQ(job.timeline, gen(1));
@@ -71,7 +71,7 @@ TEST(Fold, TheFirstPlacementMakesHomeAndTimeline) {
 }
 
 TEST(Fold, GenerationsOnlyGrow) {
-  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
+  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
                        placed(1, 5, "server"), AttemptOver{id_of(1), gen(5), {}, false, {}},
                        placed(1, 4, "other"), placed(1, 5, "other")});
   EXPECT_FALSE(state.jobs.at(id_of(1)).placed);
@@ -80,8 +80,7 @@ TEST(Fold, GenerationsOnlyGrow) {
 
 TEST(Fold, ATerminalStateNeverChanges) {
   for (JobState state : {JobState::succeeded, JobState::cancelled}) {
-    std::vector<Record> records = {TermBegan{reign, {}, {}},
-                                   Submitted{job_named("a", 1), "me", {}, {}},
+    std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
                                    placed(1, 1, "server"), finished(1, state)};
     const DesiredState before = folded(records);
     std::vector<Record> late = {placed(1, 2, "server"),
@@ -92,13 +91,12 @@ TEST(Fold, ATerminalStateNeverChanges) {
                                 AttemptOver{id_of(1), gen(1), {}, true, {}},
                                 Moved{id_of(1), node("other"), {}}};
     records.insert(records.end(), late.begin(), late.end());
-    EXPECT_EQ(folded(records).jobs, before.jobs) << to_string(state);
+    EXPECT_TRUE(folded(records).jobs == before.jobs) << to_string(state);
   }
 }
 
 TEST(Fold, AStoppedJobGoesOnByAPersonsWordOnly) {
-  std::vector<Record> records = {TermBegan{reign, {}, {}},
-                                 Submitted{job_named("a", 1), "me", {}, {}},
+  std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
                                  WantedSet{id_of(1), Wanted::stop, "me", "", {}},
                                  finished(1, JobState::stopped), placed(1, 2, "server")};
   EXPECT_FALSE(folded(records).jobs.at(id_of(1)).placed);
@@ -108,8 +106,8 @@ TEST(Fold, AStoppedJobGoesOnByAPersonsWordOnly) {
 }
 
 TEST(Fold, ASecondSubmitOfOneIdIsTheSame) {
-  auto state = folded(
-      {Submitted{job_named("a", 1), "me", {}, {}}, Submitted{job_named("b", 1), "me", {}, {}}});
+  auto state =
+      folded({Submitted{job_named("a", 1), "me", {}}, Submitted{job_named("b", 1), "me", {}}});
   EXPECT_EQ(state.jobs.at(id_of(1)).job.name.str(), "a");
 }
 
@@ -128,12 +126,12 @@ std::vector<Record> some_history() {
           Joined{node("laptop"), NodeId{{2}}},
           SecondChosen{node("laptop")},
           DutySet{node("laptop"), Duty::cordoned, "me"},
-          Submitted{job_named("a", 1), "me", {6}, {}},
+          Submitted{job_named("a", 1), "me", {6}},
           placed(1, 1, "server"),
           FirstCheckpoint{id_of(1)},
           forked(1, 1, 2, Fork::Why::node_lost, 4, "laptop"),
           placed(1, 3, "laptop"),
-          Submitted{job_named("b", 2), "you", {7}, {}},
+          Submitted{job_named("b", 2), "you", {7}},
           AttemptOver{id_of(1), gen(3), {}, true, {8}},
           Moved{id_of(1), node("server"), CheckpointId{{3}}},
           WantedSet{id_of(2), Wanted::cancel, "you", "enough", {}},
@@ -157,7 +155,9 @@ TEST(Compaction, FoldsToTheSameState) {
   for (std::size_t length = 1; length <= history.size(); ++length) {
     DesiredState whole = folded({history.begin(), history.begin() + std::ptrdiff_t(length)});
     DesiredState again = folded(compaction_of(whole));
-    EXPECT_EQ(again.jobs, whole.jobs) << length;
+    for (const auto& [id, job] : whole.jobs)
+      EXPECT_EQ(encode_record(JobKept{again.jobs.at(id)}), encode_record(JobKept{job})) << length;
+    EXPECT_EQ(again.jobs.size(), whole.jobs.size());
     EXPECT_EQ(again.by_name, whole.by_name);
     EXPECT_EQ(again.members, whole.members);
     EXPECT_EQ(again.duties, whole.duties);
@@ -188,8 +188,8 @@ RC_GTEST_PROP(Fold, AnyOrderOfRecordsHoldsTheInvariants, (std::vector<std::uint8
 // ---- which success counts -----------------------------------------------------------------------
 
 DesiredJob with_forks(std::vector<Record> forks) {
-  std::vector<Record> records = {TermBegan{reign, {}, {}},
-                                 Submitted{job_named("a", 1), "me", {}, {}}, placed(1, 1, "x")};
+  std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
+                                 placed(1, 1, "x")};
   records.insert(records.end(), forks.begin(), forks.end());
   return folded(records).jobs.at(id_of(1));
 }
@@ -251,7 +251,7 @@ TEST(SuccessRule, ByHowTheTimelineWasLeft) {
 }
 
 TEST(SuccessRule, NothingCountsAfterTheEnd) {
-  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
+  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
                        placed(1, 1, "x"), finished(1, JobState::cancelled)});
   EXPECT_FALSE(judge_success(state.jobs.at(id_of(1)), gen(1)).counts);
 }
@@ -321,8 +321,8 @@ TEST(Retry, PausesGrowAndEnd) {
 // ---- names --------------------------------------------------------------------------------------
 
 TEST(Names, AsPeopleTypeThem) {
-  auto state = folded({Submitted{job_named("finetune", 1), "me", {}, {}},
-                       Submitted{job_named("train_mnist", 2), "me", {}, {}}});
+  auto state = folded({Submitted{job_named("finetune", 1), "me", {}},
+                       Submitted{job_named("train_mnist", 2), "me", {}}});
   struct Row {
     const char* typed;
     std::uint8_t job;
@@ -346,7 +346,7 @@ TEST(Names, AsPeopleTypeThem) {
 TEST(Names, TheLastSubmittedHoldsTheName) {
   Job again = job_named("a", 2);
   again.dataset = dataset("jobs/a-002");
-  auto state = folded({Submitted{job_named("a", 1), "me", {}, {}}, Submitted{again, "me", {}, {}}});
+  auto state = folded({Submitted{job_named("a", 1), "me", {}}, Submitted{again, "me", {}}});
   EXPECT_EQ(*find_job(state, "a"), id_of(2));
   EXPECT_EQ(*find_job(state, "a-001"), id_of(1)) << "the old one by its dataset";
 }

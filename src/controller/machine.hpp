@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/controller.hpp"
@@ -80,7 +81,7 @@ struct Machine {
   std::map<JobId, std::map<NodeName, Avoided>> avoided;  ///< nodes where it would not start
   std::map<JobId, Instant> not_before;                   ///< back-off after failures
   std::map<JobId, Instant> granted;                      ///< last lease of an exclusive job
-  std::multimap<Instant, JobId> timers;
+  std::set<std::pair<Instant, JobId>> timers;
   std::multimap<std::uint64_t, JobId> until_durable;
   std::set<JobId> until_safe;
   std::map<std::string, std::string> excluded;  ///< "dataset node" -> why a policy leaves it out

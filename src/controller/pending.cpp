@@ -8,7 +8,7 @@ namespace {
 
 /// Equal for jobs that any node treats alike. A job that has a home, or asks for a node, is alone.
 std::string group_key(const DesiredJob& job) {
-  if (!job.home.empty() || !job.only.empty() || job.origin) return job.job.id.str();
+  if (!job.home.empty() || !job.only.empty()) return job.job.id.str();
   Value key = Value::map();
   key.set("by", job.by);
   key.set("priority", job.job.priority);

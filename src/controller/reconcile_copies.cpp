@@ -20,7 +20,7 @@ constexpr std::int64_t most_transfers = 4;
 
 bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
   std::string need = copy_need(transfer.uuid, transfer.target);
-  if (m.steps.is_live(need)) return false;
+  if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
   if (m.steps.transfers_on(transfer.source) >= most_transfers ||
       m.steps.transfers_on(transfer.target) >= most_transfers)
     return false;

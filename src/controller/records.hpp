@@ -75,12 +75,10 @@ struct Submitted {
   Job job;
   std::string by;
   WallTime at;
-  std::optional<Origin> origin;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("by", self.by);
     visit("at", self.at);
-    visit("origin", self.origin);
   }
 };
 

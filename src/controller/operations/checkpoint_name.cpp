@@ -32,6 +32,10 @@ Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
   std::string_view name = typed;
   if (std::size_t at = name.find('@'); at != std::string_view::npos) name.remove_prefix(at + 1);
   std::vector<NodeName> holders = m.fleet.ready_holders(job.dataset_uuid());
+  if (holders.empty() && job.attempts == 0)
+    return fail(ErrorCode::not_found,
+                "job " + job.job.name.str() + " has not run yet: it has no checkpoints",
+                "zedctl why " + job.job.name.str());
   if (holders.empty())
     return fail(ErrorCode::unavailable,
                 "no node that has a copy of job " + job.job.name.str() + " is connected",

@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "controller/names.hpp"
-#include "controller/operations/checkpoint_name.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "sched/place.hpp"
@@ -33,9 +32,8 @@ Status name_is_free(const Machine& m, const DesiredJob* holder, const api::Dispa
                 "zedctl why " + name);
   if (op.again) return {};
   if (holder->is_terminal())
-    return fail(
-        ErrorCode::refused, fmt::format("job {} has {} already", name, to_string(state)),
-        fmt::format("zedctl dispatch {} --again [--from @CHECKPOINT] makes a new job", name));
+    return fail(ErrorCode::refused, fmt::format("job {} has {} already", name, to_string(state)),
+                fmt::format("zedctl dispatch {} --again makes a new job", name));
   return fail(ErrorCode::refused, fmt::format("job {} is {}", name, to_string(state)),
               fmt::format("zedctl resume {0}, or zedctl dispatch {0} --again", name));
 }
@@ -111,11 +109,9 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
                             base->name.str()));
   if (op.again) {
     ZED_TRY(job.job.dataset, next_numbered(m, holder->job.dataset));
-    if (!op.from.empty()) {
-      ZED_TRY(auto from, find_checkpoint(m, *holder, op.from));
-      job.origin = Origin{holder->job.id, holder->dataset_uuid(), holder->job.dataset,
-                          from.snapshot->id, from.snapshot->name};
-    }
+    if (!op.from.empty())
+      return fail(ErrorCode::unsupported, "--again --from is not supported yet",
+                  fmt::format("zedctl dispatch {} --again begins at the input", base->name.str()));
   } else if (!op.from.empty()) {
     return fail(ErrorCode::invalid, "--from goes with --again",
                 fmt::format("zedctl resume {} --from {}", base->name.str(), op.from));
@@ -158,7 +154,7 @@ void handle(const Asked& asked, const api::Dispatch& op) {
         fmt::format("no node can ever hold job {}: {}", job->job.name.str(),
                     sched::show(*rejection)),
         rejection->nearest.empty() ? "" : "the nearest fit is " + rejection->nearest.str());
-  Record record = Submitted{job->job, asked.by(), m.now.wall, job->origin};
+  Record record = Submitted{job->job, asked.by(), m.now.wall};
   if (encode_record(record).size() > largest_record)
     return asked.refuse(ErrorCode::invalid, "the job is too large: command and environment have "
                                             "more than 200 KiB");

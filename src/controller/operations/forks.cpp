@@ -28,7 +28,7 @@ Status may_go_on(const DesiredJob& job) {
   const std::string& name = job.job.name.str();
   if (job.outcome->state == JobState::succeeded)
     return fail(ErrorCode::refused, "job " + name + " has succeeded; that never changes",
-                fmt::format("zedctl dispatch {} --again --from @CHECKPOINT makes a new job", name));
+                fmt::format("zedctl dispatch {} --again makes a new job", name));
   return fail(ErrorCode::refused, "job " + name + " was cancelled for good",
               fmt::format("zedctl dispatch {} --again makes a new job", name));
 }

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "controller/timelines.hpp"
@@ -11,6 +13,7 @@ namespace {
 
 std::string text_of(const Value& value) {
   if (auto* text = value.as_text()) return *text;
+  if (auto* number = value.as_double()) return fmt::format("{}", *number);
   return to_json(value);
 }
 
@@ -18,8 +21,9 @@ std::string reason_of(const Machine& m, const DesiredJob& job) {
   if (job.outcome) return job.outcome->reason;
   auto waits = m.waits_for.find(job.job.id);
   const Attempt* attempt = visible_attempt(m, job);
-  if (attempt != nullptr && job.wanted != Wanted::run) return job.wanted_why;
-  if (attempt != nullptr) return job.placed->why;
+  bool heard = attempt != nullptr && !m.fleet.is_lost(job.placed->node);
+  if (heard && job.wanted != Wanted::run) return job.wanted_why;
+  if (heard) return job.placed->why;
   return waits != m.waits_for.end() ? waits->second : "";
 }
 
