@@ -9,6 +9,7 @@
 
 #include "contract/dir_subject.hpp"
 #include "store/dir/dir_store.hpp"
+#include "store/dir/disk.hpp"
 
 namespace zed::contract {
 
@@ -50,6 +51,7 @@ void write_below(const fs::path& top, const std::string& path, const std::string
 }
 
 DirSubject::DirSubject(fs::path root) : root_(std::move(root)) {
+  store::disk::set_syncing(false);  // nothing here cuts the power
   restart();
 }
 

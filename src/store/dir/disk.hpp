@@ -29,6 +29,8 @@ enum class Fault {
 void set_fault(Fault fault, std::uint64_t n);
 /// Changes so far.
 std::uint64_t changes();
+/// false: fsync and syncfs return at once, which only a loss of power could tell. For tests.
+void set_syncing(bool syncing);
 
 // ---- reading ------------------------------------------------------------------------------------
 
