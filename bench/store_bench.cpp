@@ -1,0 +1,116 @@
+// Checkpoint commit against `cp -r --reflink=auto` of the same folder, both to stable storage where
+// the name says so. Read the ratio, not the times.
+//
+//   ZED_BENCH_DIR=/data store_bench        (default: the temporary folder)
+
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <stdlib.h>
+
+#include "store/catalog.hpp"
+#include "store/dir/dir_store.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace zed;
+
+/// A folder as training leaves it: one weights file rewritten each epoch, one large file and a
+/// hundred small ones that stay.
+struct Job {
+  Job() {
+    const char* where = std::getenv("ZED_BENCH_DIR");
+    std::string text =
+        (where != nullptr ? fs::path(where) : fs::temp_directory_path()) / "zed-store-bench-XXXXXX";
+    if (::mkdtemp(text.data()) == nullptr) std::abort();
+    root = text;
+    store = std::move(store::open_dir_store(root / "store", "bench").value());
+    dataset = DatasetName::parse("jobs/train").value();
+    if (!store->create(dataset, {})) std::abort();
+    live = store->open_live(dataset).value();
+    std::ofstream(live / "data.bin") << std::string(64 << 20, 'd');
+    for (int i = 0; i < 100; ++i)
+      std::ofstream(live / ("source-" + std::to_string(i) + ".py")) << std::string(4096, 's');
+    write_weights(0);
+  }
+  ~Job() {
+    store.reset();
+    std::system(("chmod -R u+w '" + root.string() + "'; rm -rf '" + root.string() + "'").c_str());
+  }
+  void write_weights(int epoch) {
+    std::ofstream(live / "weights.bin")
+        << std::string(16 << 20, static_cast<char>('a' + epoch % 26));
+  }
+
+  fs::path root;
+  fs::path live;
+  DatasetName dataset;
+  std::unique_ptr<env::Store> store;
+};
+
+void commit_checkpoint(benchmark::State& state) {
+  Job job;
+  int epoch = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    job.write_weights(++epoch);
+    state.ResumeTiming();
+    auto name = SnapshotName::of(job.dataset, "epoch-" + std::to_string(epoch)).value();
+    auto taken = job.store->snapshot(name, {{"epoch", std::to_string(epoch)}});
+    if (!taken) state.SkipWithError(taken.error().describe().c_str());
+  }
+  state.SetLabel(job.store->info().version);
+}
+
+void copy_folder(benchmark::State& state, const char* after) {
+  Job job;
+  int epoch = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    job.write_weights(++epoch);
+    state.ResumeTiming();
+    std::string to = (job.root / ("copy-" + std::to_string(epoch))).string();
+    std::string command = "cp -r --reflink=auto '" + job.live.string() + "' '" + to + "'" + after;
+    if (std::system(command.c_str()) != 0) state.SkipWithError("cp failed");
+    state.PauseTiming();
+    fs::remove_all(to);
+    state.ResumeTiming();
+  }
+}
+
+void inspect_10000_snapshots(benchmark::State& state) {
+  constexpr int snapshots = 10'000;
+  store::Catalog catalog;
+  auto dataset = DatasetName::parse("jobs/train").value();
+  if (!catalog.create(dataset, {})) std::abort();
+  for (int i = 0; i < snapshots; ++i) {
+    store::NewSnapshot made;
+    made.files = "snapshots/" + std::to_string(i);
+    made.guid = static_cast<std::uint64_t>(i) + 1;
+    auto name = SnapshotName::of(dataset, "epoch-" + std::to_string(i)).value();
+    if (!catalog.add_snapshot(name, {{"epoch", std::to_string(i)}, {"loss", "0.25"}}, made))
+      std::abort();
+  }
+  for (auto _ : state)
+    benchmark::DoNotOptimize(catalog.show(dataset, *catalog.find(dataset).value()));
+  state.SetItemsProcessed(state.iterations() * snapshots);
+}
+
+BENCHMARK(commit_checkpoint)->Iterations(20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(copy_folder, in_memory, "")
+    ->Iterations(20)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(copy_folder, then_synced, " && sync -f /tmp")
+    ->Iterations(20)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK(inspect_10000_snapshots)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
