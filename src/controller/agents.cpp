@@ -121,7 +121,6 @@ struct MessageHandler {
     if (!check(m.fleet.changed(node, change, seen))) return;
     notice_checkpoints(m, node, change.dataset);
     tell_new_checkpoint(m, node, change);
-    if (seen.gone_tip) notice_hand_rollback(m, node, change.dataset.uuid);
     look_at_seen(m, seen);
     for (const JobId& id : m.placed_on[node])
       if (visible_attempt(m, *m.desired.find(id)) == nullptr) m.look_at(id);

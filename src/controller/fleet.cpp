@@ -29,26 +29,6 @@ void merge_snapshots(std::vector<Snapshot>& into, const std::vector<Snapshot>& n
                    [](const Snapshot& a, const Snapshot& b) { return a.createtxg < b.createtxg; });
 }
 
-/// What a dataset ended with before a change.
-struct Tip {
-  DatasetId uuid;
-  std::optional<Timeline> timeline;
-  std::optional<CheckpointId> newest;
-};
-
-Tip tip_of(const Dataset& dataset) {
-  const Snapshot* newest = dataset.newest();
-  return {dataset.uuid, dataset.timeline(),
-          newest != nullptr ? std::optional(newest->id) : std::nullopt};
-}
-
-/// Whether the same dataset, on the same timeline, lacks what was its newest snapshot: somebody
-/// rolled back or destroyed by hand.
-bool is_lost_from(const Tip& tip, const Dataset& after) {
-  return tip.newest && tip.uuid == after.uuid && tip.timeline == after.timeline() &&
-         after.find(*tip.newest) == nullptr;
-}
-
 }  // namespace
 
 void Fleet::expect(const NodeName& name, const NodeId& id, Instant now) {
@@ -156,7 +136,6 @@ Status Fleet::changed(const NodeName& node, const DatasetChanged& change, Observ
     return {};
   }
   Dataset& known = found->second;
-  Tip tip = tip_of(known);
   seen.datasets.insert(known.uuid);
   seen.datasets.insert(change.dataset.uuid);
   unindex_dataset(node, known);
@@ -170,7 +149,6 @@ Status Fleet::changed(const NodeName& node, const DatasetChanged& change, Observ
     known.snapshots = std::move(snapshots);
   }
   index_dataset(node, known);
-  if (is_lost_from(tip, known)) seen.gone_tip = tip.newest;
   if (known.snapshots.size() > most_snapshots)
     return fail(ErrorCode::invalid, known.name.str() + " has more snapshots than any dataset");
   return {};

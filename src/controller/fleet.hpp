@@ -20,8 +20,7 @@ namespace zed::controller {
 struct Observed {
   std::set<DatasetId> datasets;
   std::set<JobId> jobs;
-  bool capacity = false;                 ///< a node or a GPU may take a job now
-  std::optional<CheckpointId> gone_tip;  ///< the newest snapshot of a dataset disappeared
+  bool capacity = false;  ///< a node or a GPU may take a job now
 };
 
 class Fleet {

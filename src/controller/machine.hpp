@@ -139,7 +139,7 @@ bool prepare_home(Machine& m, DesiredJob& job);  // reconcile_start.cpp
 void grant_leases(Machine& m);                   // reconcile_start.cpp
 void follow_forks(Machine& m, DesiredJob& job);  // reconcile_forks.cpp
 void set_homes(Machine& m, DesiredJob& job);     // reconcile_forks.cpp
-void notice_hand_rollback(Machine& m, const NodeName& node, const DatasetId& uuid);
+void notice_hand_rollback(Machine& m, DesiredJob& job);
 void keep_copies(Machine& m, DesiredJob& job);  // reconcile_copies.cpp
 void run_policies(Machine& m);                  // reconcile_copies.cpp
 void import_declared(Machine& m);               // reconcile_imports.cpp

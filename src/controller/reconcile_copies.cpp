@@ -18,7 +18,8 @@ namespace {
 // One node sends or receives at most this many streams at once; the others wait their turn.
 constexpr std::int64_t most_transfers = 4;
 
-bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
+bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner,
+                    const NodeName& home = {}) {
   std::string need = copy_need(transfer.uuid, transfer.target);
   if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
   if (m.steps.transfers_on(transfer.source) >= most_transfers ||
@@ -32,6 +33,9 @@ bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& own
     return false;
   }
   auto steps = repl::plan_steps(m.fleet.view(), transfer, m.term, m.ids);
+  for (PlanStep& step : steps)
+    if (auto* receive = std::get_if<ReceiveSnapshot>(&step.action); receive && !home.empty())
+      receive->dataset_properties[property::home] = home.str();
   return m.steps.want(need, owner, std::move(steps), m.fleet, m.now.monotonic, m.ids, m.out);
 }
 
@@ -138,13 +142,28 @@ void bring_home(Machine& m, const DesiredJob& job, const NodeName& source) {
   transfer.kind = repl::stream_kind(m.fleet.node(source)->facts.store,
                                     m.fleet.node(job.home)->facts.store, from, to, base);
   transfer.why = "job " + job.job.name.str() + " goes on there";
-  order_transfer(m, transfer, job.job.id);
+  // No node receives what it is the home of: it becomes the home when it has everything.
+  order_transfer(m, transfer, job.job.id, source);
 }
+
+namespace {
+
+/// A new home that does not have yet what its timeline begins with: whoever brings it that has more
+/// than the home, rightly, and follows nobody.
+bool is_arriving(const DesiredJob& job, const Dataset& home) {
+  if (job.forks.empty() || !job.forks.back().fork.from) return false;
+  if (home.find(*job.forks.back().fork.from) != nullptr) return false;
+  return std::none_of(home.snapshots.begin(), home.snapshots.end(), [&](const Snapshot& snapshot) {
+    return snapshot.timeline() == job.timeline;
+  });
+}
+
+}  // namespace
 
 void keep_copies(Machine& m, DesiredJob& job) {
   if (job.home.empty() || !m.fleet.is_ready(job.home)) return;
   const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
-  if (home == nullptr || home->timeline() != job.timeline) return;
+  if (home == nullptr || home->timeline() != job.timeline || is_arriving(job, *home)) return;
   if (job.job.copies > 0 && !home->snapshots.empty()) {
     for (const NodeName& target : targets_of(m, job, *home)) {
       const Dataset* copy = m.fleet.copy(target, job.dataset_uuid());
@@ -169,7 +188,7 @@ bool may_move(const Machine& m, const repl::Transfer& transfer) {
   if (!m.is_firm(job->safe_seq)) return false;
   const Dataset* source = m.fleet.copy(transfer.source, transfer.uuid);
   const Dataset* target = m.fleet.copy(transfer.target, transfer.uuid);
-  return source != nullptr && source->timeline() == job->timeline &&
+  return source != nullptr && source->timeline() == job->timeline && !is_arriving(*job, *source) &&
          (target == nullptr || target->timeline() == job->timeline);
 }
 

@@ -134,6 +134,8 @@ void reconcile_job(Machine& m, const JobId& id) {
   m.until_safe.erase(id);
   stop_stale_attempts(m, *job);
   if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
+  notice_hand_rollback(m, *job);
+  if (!m.is_firm(job->safe_seq)) return;
   follow_forks(m, *job);
   set_homes(m, *job);
   decide(m, *job);

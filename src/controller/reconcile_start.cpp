@@ -37,20 +37,6 @@ void create_dataset(Machine& m, const DesiredJob& job) {
   waits(m, job, "its dataset is being made on " + job.home.str());
 }
 
-/// The fork that the current timeline began with, or nullptr.
-const KnownFork* current_fork(const DesiredJob& job) {
-  if (job.forks.empty() || job.forks.back().fork.timeline != job.timeline) return nullptr;
-  return &job.forks.back();
-}
-
-/// Whether a copy has what the current timeline begins with, or has gone on from there.
-bool has_beginning(const DesiredJob& job, const Dataset& copy) {
-  const KnownFork* fork = current_fork(job);
-  if (fork == nullptr || !fork->fork.from || copy.find(*fork->fork.from) != nullptr) return true;
-  return std::any_of(copy.snapshots.begin(), copy.snapshots.end(),
-                     [&](const Snapshot& snapshot) { return snapshot.timeline() == job.timeline; });
-}
-
 /// A reachable copy of the current timeline that the home lacks something of; the one with most.
 std::optional<NodeName> source_for_home(const Machine& m, const DesiredJob& job) {
   std::optional<NodeName> best;

@@ -86,6 +86,27 @@ template <class Op> Op on_job(const std::string& job) {
   return op;
 }
 
+TEST(Story, ANodeThatIsBehindBecomesTheHomeAfterItWasBroughtUp) {
+  World world("server: A100/80; workstation: RTX 4090/24; spare: RTX 3080/10");
+  ASSERT_TRUE(world.apply(cluster));
+  world.dispatch("finetune").value();
+  world.commits("finetune", "epoch-1");
+  world.pass(seconds(5));
+  world.goes_silent("workstation");
+  world.commits("finetune", "epoch-2");
+  world.commits("finetune", "epoch-3");
+  world.pass(seconds(40));
+  ASSERT_EQ(world.holds("spare", "finetune"), "epoch-1 epoch-2 epoch-3") << "a new copy instead";
+  ASSERT_EQ(world.holds("workstation", "finetune"), "epoch-1");
+  world.goes_silent("server");
+  world.pass(seconds(40));
+  EXPECT_EQ(world.show("finetune"), "lost on server") << "the spare one is too small";
+  world.returns("workstation");
+  world.pass(seconds(10));
+  EXPECT_EQ(world.show("finetune"), "running on workstation");
+  EXPECT_EQ(world.holds("workstation", "finetune"), "epoch-1 epoch-2 epoch-3");
+}
+
 TEST(Story, ADispatchedJobRunsWhereItPrefersAndEnds) {
   World world = lab();
   Value reply = *world.dispatch("finetune");

@@ -290,6 +290,8 @@ void World::carry_out(FakeAgent& agent, const PlanStep& step) {
     stop(agent, step, *stop_action);
   } else if (auto* fork_action = std::get_if<ApplyFork>(&step.action)) {
     fork(agent, step, *fork_action);
+  } else if (auto* follow_action = std::get_if<FollowHome>(&step.action)) {
+    follow(agent, step, *follow_action);
   } else if (auto* receive_action = std::get_if<ReceiveSnapshot>(&step.action)) {
     receive(agent, step, *receive_action);
   } else if (auto* move = std::get_if<SetHome>(&step.action)) {
@@ -300,7 +302,10 @@ void World::carry_out(FakeAgent& agent, const PlanStep& step) {
   } else if (auto* set = std::get_if<SetProperties>(&step.action)) {
     Dataset& here = agent.datasets.at(set->dataset);
     for (const auto& [key, value] : set->changes)
-      if (value) here.properties[key] = *value;
+      if (value)
+        here.properties[key] = *value;
+      else
+        here.properties.erase(key);
     changed(agent, here);
     done(agent, step);
   } else if (auto* destroy = std::get_if<Destroy>(&step.action)) {
@@ -372,12 +377,16 @@ void World::stop(FakeAgent& agent, const PlanStep& step, const StopAttempt& acti
 void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action) {
   Dataset& here = agent.datasets.at(action.dataset);
   if (here.timeline() == action.fork.timeline) return done(agent, step);
+  if (here.timeline() > action.fork.timeline)
+    return done(agent, step, Error{ErrorCode::stale, "on a newer timeline", {}, {}});
   if (here.timeline() != action.fork.left)
     return done(agent, step, Error{ErrorCode::stale, "on another timeline", {}, {}});
   auto from = std::find_if(here.snapshots.begin(), here.snapshots.end(), [&](const Snapshot& s) {
     return action.fork.from && s.id == *action.fork.from;
   });
   bool is_behind = action.fork.from && from == here.snapshots.end();
+  if (is_behind && action.home == agent.name)
+    return done(agent, step, Error{ErrorCode::not_found, "bring it here first", {}, {}});
   if (!is_behind) {
     auto beyond = from == here.snapshots.end() ? here.snapshots.begin() : from + 1;
     if (beyond != here.snapshots.end() && !action.fork.discard) {
@@ -395,6 +404,29 @@ void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action
   }
   here.properties[property::timeline] = action.fork.timeline.str();
   here.properties[property::home] = action.home.str();
+  here.properties.erase(property::checkpoint);
+  if (const Snapshot* newest = here.newest_checkpoint())
+    here.properties[property::checkpoint] = "@" + newest->name;
+  changed(agent, here);
+  done(agent, step);
+}
+
+void World::follow(FakeAgent& agent, const PlanStep& step, const FollowHome& action) {
+  Dataset& here = agent.datasets.at(action.dataset);
+  auto common = std::find_if(here.snapshots.begin(), here.snapshots.end(),
+                             [&](const Snapshot& s) { return s.id == action.common; });
+  if (common == here.snapshots.end())
+    return done(agent, step, Error{ErrorCode::conflict, "nothing in common", {}, {}});
+  Dataset branch = here;
+  branch.uuid = action.branch_uuid;
+  branch.name =
+      testing::dataset(here.name.parent() + "/" + branch_leaf(here.name.leaf(), *here.timeline()));
+  branch.properties[property::type] = "branch";
+  branch.properties[property::branch_of] = here.uuid.str();
+  branch.snapshots.assign(common + 1, here.snapshots.end());
+  here.snapshots.erase(common + 1, here.snapshots.end());
+  here.properties.erase(property::timeline);
+  changed(agent, agent.datasets.insert_or_assign(branch.name, branch).first->second);
   changed(agent, here);
   done(agent, step);
 }
@@ -409,7 +441,10 @@ void World::receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapsho
   Dataset& here = agent.datasets[action.ticket.target_dataset];
   bool stale = !here.name.empty() && here.timeline() && sent->second.timeline() &&
                *here.timeline() != action.ticket.timeline;
+  stale = stale || (here.newest() != nullptr && action.ticket.base != here.newest()->id);
   if (stale) return done(agent, step, Error{ErrorCode::stale, "another timeline", {}, {}});
+  if (here.property(property::home) == agent.name.str())
+    return done(agent, step, Error{ErrorCode::refused, "this is its home", {}, {}});
   here.name = action.ticket.target_dataset;
   here.uuid = action.ticket.uuid;
   here.readonly = true;
@@ -473,6 +508,7 @@ void World::commits(const std::string& name, const std::string& checkpoint) {
   Dataset& here = where.datasets.at(wanted.job.dataset);
   const Snapshot* parent = here.newest_checkpoint();
   std::uint64_t seq = parent != nullptr ? *parent->seq() + 1 : 1;
+  here.properties[property::checkpoint] = "@" + checkpoint;
   add_snapshot(where, here, checkpoint,
                {{property::seq, std::to_string(seq)},
                 {property::job, wanted.job.id.str()},

@@ -113,6 +113,7 @@ private:
   void start(FakeAgent& agent, const PlanStep& step, const StartAttempt& action);
   void stop(FakeAgent& agent, const PlanStep& step, const StopAttempt& action);
   void fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action);
+  void follow(FakeAgent& agent, const PlanStep& step, const FollowHome& action);
   void receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action);
 
   CountingIds ids_;

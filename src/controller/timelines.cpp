@@ -58,6 +58,13 @@ const KnownFork* next_fork(const DesiredJob& job, const Timeline& held) {
   return nullptr;
 }
 
+bool has_beginning(const DesiredJob& job, const Dataset& copy) {
+  const KnownFork* fork = beginning_of(job, job.timeline);
+  if (fork == nullptr || !fork->fork.from || copy.find(*fork->fork.from) != nullptr) return true;
+  return std::any_of(copy.snapshots.begin(), copy.snapshots.end(),
+                     [&](const Snapshot& snapshot) { return snapshot.timeline() == job.timeline; });
+}
+
 SuccessVerdict judge_success(const DesiredJob& job, const Timeline& timeline) {
   if (job.is_terminal()) return {false, {}, "the job has ended already"};
   if (timeline == job.timeline) return {true, {}, {}};

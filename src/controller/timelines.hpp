@@ -24,6 +24,9 @@ const Snapshot* newest_current_checkpoint(const DesiredJob& job, const Dataset& 
 /// if nothing is known of that timeline. Holders that missed several forks follow them in order.
 const KnownFork* next_fork(const DesiredJob& job, const Timeline& held);
 
+/// Whether a copy has what the current timeline begins with, or has gone on from there.
+bool has_beginning(const DesiredJob& job, const Dataset& copy);
+
 /// Whether a durable success of `timeline` ends the job: if it is current, or was left only by
 /// takeovers after a loss, and nothing has succeeded before (design: which success counts).
 struct SuccessVerdict {
