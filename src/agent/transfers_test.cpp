@@ -120,12 +120,11 @@ TEST(Transfers, AnIncrementMustFollowTheNewest) {
   EXPECT_EQ(b.order(ReceiveSnapshot{ticket, {}})->error->code, ErrorCode::busy);
 }
 
-TEST(Transfers, TheHomeReceivesNothing) {
+TEST(Transfers, AWritableHomeReceivesNothing) {
   Bench b;
   b.start();
   b.run_job();
   b.job_commits(1);
-  b.job_exits();
   Ticket ticket = ticket_of("x");
   ticket.dataset = ticket.target_dataset = b.dataset();
   ticket.uuid = b.seen("jobs/train").uuid;
