@@ -1,0 +1,54 @@
+#pragma once
+// Each command carried out: ask, render, give the exit status. An Error is reported by run().
+
+#include "cli/context.hpp"
+#include "cli/invocation.hpp"
+
+namespace zed::cli {
+
+// files: commands_file.cpp
+Result<ExitCode> carry_out(Context& context, const CheckFile& command);
+Result<ExitCode> carry_out(Context& context, const FormatFile& command);
+Result<ExitCode> carry_out(Context& context, const PlanFile& command);
+Result<ExitCode> carry_out(Context& context, const ApplyFile& command);
+
+// questions: commands_look.cpp
+Result<ExitCode> carry_out(Context& context, const Look& command);
+Result<ExitCode> carry_out(Context& context, const MatchCommand& command);
+Result<ExitCode> carry_out(Context& context, const LogsCommand& command);
+Result<ExitCode> carry_out(Context& context, const EventsCommand& command);
+Result<ExitCode> carry_out(Context& context, const NamesCommand& command);
+
+// orders: commands_job.cpp
+Result<ExitCode> carry_out(Context& context, const AddModelCommand& command);
+Result<ExitCode> carry_out(Context& context, const DispatchCommand& command);
+Result<ExitCode> carry_out(Context& context, const RollbackCommand& command);
+Result<ExitCode> carry_out(Context& context, const ResumeCommand& command);
+Result<ExitCode> carry_out(Context& context, const Order& command);
+
+// no controller needed: run.cpp
+Result<ExitCode> carry_out(Context& context, const VersionCommand& command);
+Result<ExitCode> carry_out(Context& context, const CompletionCommand& command);
+
+// the development fleet: dev.cpp
+Result<ExitCode> carry_out(Context& context, const DevUp& command);
+Result<ExitCode> carry_out(Context& context, const DevDown& command);
+Result<ExitCode> carry_out(Context& context, const DevStatus& command);
+Result<ExitCode> carry_out(Context& context, const DevKill& command);
+
+/// Asks, and gives the reply as text: as it came with --json, rendered otherwise.
+template <class Operation, class Render>
+Result<ExitCode> ask_and_print(Context& context, const Operation& operation,
+                               Render&& render_reply) {
+  ZED_TRY(http::Client * client, context.client());
+  ZED_TRY(std::string text, client->call_text(Operation::tag, to_value(operation)));
+  if (context.options().json) {
+    context.print(text);
+    return ExitCode::done;
+  }
+  ZED_TRY(auto reply, http::Client::read_reply<typename Operation::Reply>(text));
+  context.print(render_reply(reply));
+  return ExitCode::done;
+}
+
+}  // namespace zed::cli

@@ -1,0 +1,91 @@
+#include "cli/progress.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/text.hpp"
+#include "cli/render.hpp"
+
+namespace zed::cli {
+namespace {
+
+constexpr std::int64_t say_again_ms = 10'000;
+
+std::int64_t monotonic_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::size_t error_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 79;
+}
+
+}  // namespace
+
+void Progress::show(const std::string& line) {
+  const std::int64_t now = monotonic_ms();
+  if (context_.terminal().error) {
+    if (line != shown_) context_.note("\r\x1b[K" + fitted(line, error_width()));
+    shown_ = line;
+    return;
+  }
+  if (line == shown_ || (last_ms_ != 0 && now - last_ms_ < say_again_ms)) return;
+  shown_ = line;
+  last_ms_ = now;
+  context_.note(line + "\n");
+}
+
+void Progress::keep(const std::string& text) {
+  clear();
+  context_.note(text);
+}
+
+void Progress::clear() {
+  if (context_.terminal().error && !shown_.empty()) context_.note("\r\x1b[K");
+  shown_.clear();
+}
+
+Narrator::Narrator(Context& context, std::string subject)
+    : context_(context), subject_(std::move(subject)), progress_(context),
+      began_ms_(monotonic_ms()) {
+  auto first = context.client();
+  if (!first) return;
+  client_.emplace(
+      http::ClientOptions{(*first)->socket_path(), seconds(2), context.interrupt().fd()});
+  auto events = client_->call(api::ListEvents{0, 1});
+  if (events && !events->events.empty()) last_event_ = events->events.back().number;
+}
+
+bool Narrator::concerns(const api::FleetEvent& event) const {
+  if (subject_.empty() || event.subject == subject_) return true;
+  const std::string ending = " " + subject_;
+  return event.subject.size() > ending.size() &&
+         event.subject.compare(event.subject.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+void Narrator::tell(const std::string& line) {
+  if (!client_) return progress_.show(line);
+  auto events = client_->call(api::ListEvents{last_event_, 200});
+  for (const api::FleetEvent& event : events ? events->events : std::vector<api::FleetEvent>{}) {
+    last_event_ = std::max(last_event_, event.number);
+    if (concerns(event)) progress_.keep(render(event, context_.error_view()));
+  }
+  std::string text = line;
+  auto transfers = client_->call(api::ListTransfers{});
+  if (transfers && !transfers->transfers.empty()) {
+    text += "; " + sentence_of(transfers->transfers.front());
+    if (transfers->transfers.size() > 1)
+      text += " and " + std::to_string(transfers->transfers.size() - 1) + " more";
+  }
+  progress_.show(text);
+}
+
+void Narrator::tell_elapsed(const std::string& line) {
+  tell(line + ", " + show(Millis{(monotonic_ms() - began_ms_) / 1000 * 1000}));
+}
+
+}  // namespace zed::cli

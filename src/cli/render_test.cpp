@@ -1,0 +1,382 @@
+// Every reply as people see it, against test/golden/cli/*.txt: wide terminal, narrow terminal, -o
+// wide, colours. ZED_UPDATE_GOLDEN=1 writes what is said now: read the difference before
+// committing.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/render.hpp"
+
+namespace zed::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t noon = 1'713'009'600'000;  // 2024-04-13T12:00:00Z
+
+WallTime before(Millis passed) {
+  return {noon - passed.value};
+}
+
+View plain(std::size_t width = 0) {
+  View view;
+  view.width = width;
+  view.now = {noon};
+  return view;
+}
+View wide() {
+  View view = plain();
+  view.wide = true;
+  return view;
+}
+View coloured() {
+  View view = plain(100);
+  view.colour = true;
+  return view;
+}
+
+void expect_golden(const std::string& name, const std::string& said) {
+  const fs::path path = fs::path(ZED_SOURCE_DIR) / "test/golden/cli" / (name + ".txt");
+  if (std::getenv("ZED_UPDATE_GOLDEN") != nullptr) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << said;
+    return;
+  }
+  ASSERT_TRUE(fs::exists(path)) << path << " is missing; run with ZED_UPDATE_GOLDEN=1";
+  std::ifstream in(path, std::ios::binary);
+  const std::string wanted{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(said, wanted) << path;
+}
+
+/// The longest line, as a terminal counts.
+std::size_t widest(const std::string& text) {
+  std::size_t widest = 0;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    widest = std::max(widest, display_width(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return widest;
+}
+
+template <class Reply> void expect_all_forms(const std::string& name, const Reply& reply) {
+  expect_golden(name, render(reply, plain()));
+  expect_golden(name + "_80", render(reply, plain(80)));
+  expect_golden(name + "_wide", render(reply, wide()));
+  expect_golden(name + "_colour", render(reply, coloured()));
+}
+
+Generation generation(std::uint64_t counter) {
+  return {{3, ControllerId{}}, counter};
+}
+
+api::JobRow finetune() {
+  api::JobRow job;
+  job.id.bytes[0] = 0xAB;
+  job.name = "finetune";
+  job.state = JobState::running;
+  job.node = "server";
+  job.gpus = {"NVIDIA A100-SXM4-80GB"};
+  job.attempt = 2;
+  job.generation = "3.18";
+  job.timeline = "3.17";
+  job.checkpoint = "@epoch-15";
+  job.checkpoint_copies = "server, workstation";
+  job.metrics = {{"loss", "0.0023"}, {"accuracy", "0.971"}, {"epoch", "15"}, {"step", "4500"}};
+  job.safe = true;
+  job.submitted = before(minutes(90));
+  job.started = before(minutes(75));
+  return job;
+}
+
+Gpu gpu(std::string uuid, std::string model, std::int64_t gb) {
+  Gpu made;
+  made.uuid = std::move(uuid);
+  made.model = std::move(model);
+  made.vendor = GpuVendor::nvidia;
+  made.vram_nominal_gb = gb;
+  made.vram_reported = gibibytes(gb);
+  return made;
+}
+
+api::NodeRow node(const std::string& name, const std::string& pool) {
+  api::NodeRow row;
+  row.node.name = *NodeName::parse(name);
+  row.node.facts.pool = pool;
+  row.node.facts.os = "linux";
+  row.node.facts.cpu_arch = "x86_64";
+  row.node.facts.cpus = 16;
+  row.node.facts.memory = gibibytes(64);
+  row.node.facts.data_address = "127.0.0.1:4373";
+  row.node.facts.version = "0.1.0";
+  row.node.pool_free = gibibytes(812);
+  return row;
+}
+
+api::NodesReply fleet() {
+  api::NodesReply reply;
+  auto server = node("server", "nvme");
+  server.node.gpus = {gpu("GPU-1", "NVIDIA A100-SXM4-80GB", 80),
+                      gpu("GPU-2", "NVIDIA A100-SXM4-80GB", 80)};
+  server.gpu_jobs = {{"GPU-1", "finetune"}};
+  auto workstation = node("workstation", "tank");
+  workstation.node.gpus = {gpu("GPU-3", "NVIDIA GeForce RTX 4090", 24)};
+  workstation.node.status = NodeStatus::lost;
+  workstation.node.silent = seconds(200);
+  workstation.node.gpus[0].health = GpuHealth::reset_required;
+  workstation.node.gpus[0].why = "Xid 79: fell off the bus";
+  workstation.differences = {"declared 2x RTX 4090, found 1"};
+  auto macbook = node("macbook", "zpool");
+  macbook.node.status = NodeStatus::cordoned;
+  macbook.node.gpus = {gpu("GPU-4", "Apple M3 Max", 64)};
+  macbook.node.gpus[0].vram_nominal_gb.reset();
+  macbook.node.gpus[0].memory_kind = MemoryKind::unified;
+  macbook.node.facts.labels = {"laptop", "battery"};
+  auto laptop = node("laptop2", "");
+  laptop.joined = false;
+  laptop.node.declared = DeclaredNode{};
+  laptop.node.declared->gpus = {{"RTX 3080", std::nullopt, false, 1}};
+  reply.nodes = {server, workstation, macbook, laptop};
+  return reply;
+}
+
+Rejection nobody() {
+  Rejection rejection;
+  rejection.nodes = {
+      {*NodeName::parse("laptop2"),
+       {{"vram", "48 GB per GPU", "RTX 3080 with 10 GB", false},
+        {"dataset", "jobs", "holds models only", false}}},
+      {*NodeName::parse("workstation"), {{"vram", "48 GB per GPU", "RTX 4090 with 24 GB", false}}}};
+  rejection.nearest = *NodeName::parse("workstation");
+  return rejection;
+}
+
+TEST(Render, Status) {
+  api::StatusReply status;
+  status.controller = "workstation";
+  status.term = "3";
+  expect_golden("status_new", render(status, plain()));
+  status.cluster = "gpu_cluster";
+  status.revision = 17;
+  status.journal_second = "server";
+  status.safe = true;
+  status.nodes = {{"up", 3}, {"lost", 1}};
+  status.jobs = {{"running", 1}, {"pending", 2}, {"failed", 0}};
+  status.gpus = 5;
+  status.gpus_busy = 2;
+  status.transfers = {{"models/llama-70b", "v1", "server", "workstation", "policy models",
+                       gibibytes(12), gibibytes(40), mebibytes(110), seconds(254)}};
+  status.warnings = {"newest checkpoint of finetune is only on server"};
+  expect_all_forms("status", status);
+}
+
+TEST(Render, Nodes) {
+  expect_all_forms("nodes", fleet());
+  expect_golden("nodes_none", render(api::NodesReply{}, plain()));
+}
+
+TEST(Render, Models) {
+  api::ModelRow large;
+  large.name = "llama70b";
+  large.dataset = "models/llama-70b";
+  large.version = "2.1";
+  large.home = "server";
+  large.size = gibibytes(140);
+  large.requirement = "vram:48";
+  large.properties = {{"quantized", "q4_k_m"}, {"format", "gguf"}};
+  large.copies = {{"server", "v2", true}, {"workstation", "v1", false}};
+  large.not_on = {{"macbook", "size_gb is 140, not < 20"}};
+  api::ModelRow declared;
+  declared.name = "tiny";
+  declared.dataset = "models/tiny";
+  declared.declared_only = true;
+  expect_all_forms("models", api::ModelsReply{{large, declared}});
+  expect_golden("models_none", render(api::ModelsReply{}, plain()));
+}
+
+TEST(Render, Match) {
+  api::MatchReply reply;
+  reply.matches = {{*NodeName::parse("server"), {"GPU-1", "GPU-2"}, 0, "prefer gpu A100"},
+                   {*NodeName::parse("macbook"), {"GPU-4"}, 2, "leaves 16 GB unused"}};
+  reply.refusals = nobody().nodes;
+  expect_all_forms("match", reply);
+  reply.matches.clear();
+  reply.refusals[1].shortfalls = {{"node", "up", "silent for 200 s", true}};
+  expect_golden("match_none", render(reply, plain()));
+}
+
+TEST(Render, Jobs) {
+  api::JobRow pending;
+  pending.name = "evaluate";
+  pending.state = JobState::pending;
+  pending.reason = "waits for a GPU with 48 GB: both A100 of server are busy";
+  pending.submitted = before(seconds(12));
+  api::JobRow declared;
+  declared.name = "nightly";
+  declared.declared_only = true;
+  expect_all_forms("jobs", api::JobsReply{{finetune(), pending, declared}});
+  expect_golden("jobs_none", render(api::JobsReply{}, plain()));
+}
+
+TEST(Render, Checkpoints) {
+  api::CheckpointsReply reply;
+  reply.job = finetune();
+  auto row = [](const std::string& name, std::optional<std::uint64_t> seq, const std::string& loss,
+                std::vector<std::string> nodes) {
+    api::CheckpointRow made;
+    made.name = name;
+    made.seq = seq;
+    made.timeline = "3.17";
+    made.generation = "3.18";
+    made.dataset = "jobs/finetune-001";
+    made.created = before(minutes(5));
+    made.used = mebibytes(480);
+    made.metrics = {{"loss", loss}};
+    made.nodes = std::move(nodes);
+    return made;
+  };
+  reply.checkpoints = {row("epoch-14", 14, "0.0031", {"server", "workstation"}),
+                       row("epoch-15", 15, "0.0023", {"server"}),
+                       row("before-lunch", std::nullopt, "", {"server"}),
+                       row("closing-3-18", std::nullopt, "", {})};
+  reply.checkpoints[2].metrics.clear();
+  reply.checkpoints[3].metrics.clear();
+  reply.checkpoints[3].closing = "success";
+  auto left = row("epoch-22", 22, "0.850", {"server", "workstation"});
+  left.current = false;
+  left.timeline = "3.12";
+  left.dataset = "jobs/finetune-001.t3-12-00000000";
+  reply.checkpoints.push_back(left);
+  Fork fork;
+  fork.left = generation(12);
+  fork.timeline = generation(17);
+  fork.by = "uid 1000";
+  fork.at = before(minutes(70));
+  reply.forks = {fork};
+  expect_all_forms("checkpoints", reply);
+  reply.checkpoints.clear();
+  expect_golden("checkpoints_none", render(reply, plain()));
+}
+
+TEST(Render, Why) {
+  api::WhyReply reply;
+  reply.job = finetune();
+  reply.job.state = JobState::pending;
+  reply.job.node.clear();
+  reply.job.reason = "no node can hold it";
+  reply.reasons = {"its model llama70b requires vram:48", "no node has that much"};
+  reply.rejection = nobody();
+  expect_all_forms("why_impossible", reply);
+  reply.rejection->nodes[1].shortfalls[0].for_now = true;
+  expect_golden("why_waits", render(reply, plain()));
+}
+
+TEST(Render, DispatchForkAndOrders) {
+  api::DispatchReply dispatched;
+  dispatched.job = finetune();
+  dispatched.job.state = JobState::preparing;
+  dispatched.placement =
+      Placement{*NodeName::parse("server"), {"GPU-1"}, 0, "prefer gpu A100; data is there"};
+  expect_golden("dispatch", render(dispatched, plain()));
+  api::ForkReply fork;
+  fork.job = finetune();
+  fork.from = "epoch-20";
+  fork.left = {"epoch-21", "epoch-22"};
+  fork.branch = "jobs/finetune-001.t3-17-00000000";
+  fork.safe = true;
+  expect_golden("rollback", render(fork, plain()));
+  expect_golden("rollback_preview", render_fork_preview(fork, plain()));
+  fork.discard = true;
+  fork.branch.clear();
+  fork.note = "a copy on macbook goes when it is back";
+  expect_golden("rollback_discard", render(fork, plain()));
+  expect_golden("rollback_discard_preview", render_fork_preview(fork, coloured()));
+  fork.left.clear();
+  expect_golden("rollback_nothing_preview", render_fork_preview(fork, plain()));
+  expect_golden("stop", render(api::JobReply{finetune()}, plain()));
+}
+
+TEST(Render, PlanAndApply) {
+  api::PlanReply reply;
+  reply.diagnostics = {"fleet.exs:9:5: warning: no node :server has joined\n    from :server\n"
+                       "         ^"};
+  Plan plan;
+  plan.base_revision = 17;
+  plan.changes = {{Change::Kind::add, "job finetune", "", false},
+                  {Change::Kind::change, "job evaluate", "priority 0 -> 10", false},
+                  {Change::Kind::remove, "model old", "keep 1 destroys 3 snapshots", true},
+                  {Change::Kind::note, "node workstation", "declared 24 GB, found 24 GB", false}};
+  PlanStep step;
+  step.node = *NodeName::parse("server");
+  step.why = "policy models: macbook lacks llama-8b";
+  SetProperties action;
+  action.dataset = *DatasetName::parse("models/llama-8b");
+  step.action = action;
+  plan.steps = {step};
+  reply.plan = plan;
+  expect_all_forms("plan", reply);
+  reply.plan = Plan{};
+  reply.diagnostics.clear();
+  expect_golden("plan_nothing", render(reply, plain()));
+  expect_golden("apply", render(api::ApplyReply{{}, 18, plan.changes, true}, plain()));
+  expect_golden("apply_nothing", render(api::ApplyReply{{}, 18, {}, false}, plain()));
+  expect_golden("model_add", render(api::AddModelReply{"llama70b", "models/llama-70b", "server",
+                                                       "v1", gibibytes(40)},
+                                    plain()));
+}
+
+TEST(Render, EventsTransfersAndLogs) {
+  api::EventsReply events;
+  events.events = {{1, before(seconds(70)), "node", "node server", "joined"},
+                   {2, before(seconds(60)), "checkpoint", "job finetune", "@epoch-15, loss 0.0023"},
+                   {3, before(seconds(2)), "audit", "job finetune", "rollback by uid 1000"}};
+  expect_all_forms("events", events);
+  api::TransfersReply transfers;
+  transfers.transfers = {{"models/llama-70b", "v1", "server", "workstation", "policy models",
+                          gibibytes(12), gibibytes(40), mebibytes(110), seconds(254)},
+                         {"jobs/finetune-001", "epoch-15", "server", "workstation", "copies 1",
+                          mebibytes(3), Bytes{0}, kibibytes(900), std::nullopt}};
+  expect_all_forms("transfers", transfers);
+  expect_golden("transfers_none", render(api::TransfersReply{}, plain()));
+  const LogLine line{before(seconds(3)), true, "loss \x1b[31m0.85\x1b[0m\x1b]0;title\x07"};
+  expect_golden("log_line", render(line, false, plain()) + render(line, true, coloured()));
+}
+
+TEST(Render, Errors) {
+  const Error error{ErrorCode::not_found,
+                    "finetune has no checkpoint \"epoch-99\"",
+                    {"find the checkpoint", "roll back finetune"},
+                    "zedctl checkpoints finetune lists them\nor take the newest"};
+  expect_golden("error", render(error, plain()) + render(error, coloured()));
+}
+
+TEST(Render, NeverWiderThanTheTerminal) {
+  for (std::size_t width = 60; width <= 140; width += 7) {
+    EXPECT_LE(widest(render(api::JobsReply{{finetune()}}, plain(width))), width);
+    api::EventsReply events;
+    EXPECT_LE(
+        widest(render(
+            api::TransfersReply{
+                {{"models/a-very-long-name-of-a-model", "v1", "a", "b", "why", {}, {}, {}, {}}}},
+            plain(width))),
+        width);
+  }
+}
+
+TEST(Render, HostileNamesStayText) {
+  api::JobRow job = finetune();
+  job.name = "x\x1b[2J\x1b]0;owned\x07\r\n\xff\xe2\x80\xae y";
+  job.reason = "line\nbreak";
+  const std::string text = render(api::JobsReply{{job}}, plain());
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+}  // namespace
+}  // namespace zed::cli

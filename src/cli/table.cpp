@@ -1,0 +1,106 @@
+#include "cli/table.hpp"
+
+#include <algorithm>
+
+namespace zed::cli {
+namespace {
+
+constexpr std::size_t gap = 2;
+constexpr std::size_t narrowest = 8;
+/// The width of a column that is not shown.
+constexpr std::size_t hidden = 0;
+
+std::size_t total(const std::vector<std::size_t>& widths) {
+  std::size_t sum = 0;
+  for (std::size_t width : widths)
+    if (width != hidden) sum += width + gap;
+  return sum == 0 ? 0 : sum - gap;
+}
+
+std::string padded(const std::string& text, std::size_t width, Align align) {
+  const std::size_t used = display_width(text);
+  const std::string space(width > used ? width - used : 0, ' ');
+  return align == Align::right ? space + text : text + space;
+}
+
+}  // namespace
+
+void Table::add(std::vector<Cell> row) {
+  row.resize(columns_.size());
+  for (Cell& cell : row)
+    cell.text = printable(cell.text);
+  rows_.push_back(std::move(row));
+}
+
+void Table::keep(std::size_t count) {
+  if (count >= columns_.size()) return;
+  columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(count), columns_.end());
+  for (auto& row : rows_)
+    row.resize(columns_.size());
+}
+
+std::vector<std::size_t> Table::natural_widths() const {
+  std::vector<std::size_t> widths(columns_.size(), hidden);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    for (const auto& row : rows_)
+      widths[i] = std::max(widths[i], display_width(row[i].text));
+    if (widths[i] != hidden) widths[i] = std::max(widths[i], display_width(columns_[i].header));
+  }
+  return widths;
+}
+
+std::vector<std::size_t> Table::fitted_widths(const View& view) const {
+  std::vector<std::size_t> widths = natural_widths();
+  if (view.width == 0) return widths;
+  const std::size_t columns = widths.size();
+  while (total(widths) > view.width) {
+    std::size_t widest = columns;
+    for (std::size_t i = 0; i < columns; ++i)
+      if (columns_[i].shrinks && widths[i] > narrowest &&
+          (widest == columns || widths[i] > widths[widest]))
+        widest = i;
+    if (widest < columns) {
+      --widths[widest];
+      continue;
+    }
+    std::size_t last = columns;
+    for (std::size_t i = 0; i < columns; ++i)
+      if (columns_[i].optional && widths[i] != hidden) last = i;
+    if (last == columns) return widths;
+    // With one column less the others may have their room back.
+    widths = natural_widths();
+    for (std::size_t i = last; i < columns; ++i)
+      if (columns_[i].optional) widths[i] = hidden;
+  }
+  return widths;
+}
+
+std::string Table::render(const View& view) const {
+  const std::vector<std::size_t> widths = fitted_widths(view);
+  auto line_of = [&](const std::vector<Cell>& cells) {
+    std::string line;
+    std::size_t pending = 0;  // spaces that are due only if something follows
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (widths[i] == hidden) continue;
+      const std::string text =
+          padded(fitted(cells[i].text, widths[i]), widths[i], columns_[i].align);
+      const std::size_t end = text.find_last_not_of(' ');
+      const std::size_t kept = end == std::string::npos ? 0 : end + 1;
+      if (kept > 0) {
+        line += std::string(pending, ' ') + styled(text.substr(0, kept), cells[i].style, view);
+        pending = 0;
+      }
+      pending += text.size() - kept + gap;
+    }
+    return line + "\n";
+  };
+  std::vector<Cell> header;
+  for (const Column& column : columns_)
+    header.emplace_back(column.header, Style::strong);
+  std::string text = line_of(header);
+  for (const auto& row : rows_)
+    text += line_of(row);
+  return text;
+}
+
+}  // namespace zed::cli
