@@ -153,7 +153,9 @@ Status check_receive(const Machine& m, const Ticket& ticket, const std::optional
   bool only_partial = there->receiving && there->uuid.is_nil() && there->snapshots.empty();
   if (only_partial) return check_new_copy(m, ticket);
   ZED_CHECK(check_copy(m, ticket, *there));
-  if (there->property(property::home) == m.name.str())
+  // A new home is brought up to where its timeline begins before anything may be written there;
+  // from then on it is the source of all copies and never a target.
+  if (there->property(property::home) == m.name.str() && !there->readonly)
     return fail(refusal(ErrorCode::refused, "this is the home of " + there->name.str()));
   if (m.is_written(there->name))
     return fail(refusal(ErrorCode::busy, "an attempt writes " + there->name.str()));
@@ -166,11 +168,23 @@ Status check_receive(const Machine& m, const Ticket& ticket, const std::optional
   return {};
 }
 
-PropertyChanges replica_changes(const ReceiveSnapshot& action) {
+/// `checkpoint` names only what is here: one that is still on its way would look like a rollback by
+/// hand once this node is the home.
+bool names_what_is_here(const Ticket& ticket, const std::optional<Dataset>& there,
+                        const std::string& checkpoint) {
+  return checkpoint == "@" + ticket.snapshot_name || (there && there->find(checkpoint) != nullptr);
+}
+
+PropertyChanges replica_changes(const ReceiveSnapshot& action,
+                                const std::optional<Dataset>& there) {
   PropertyChanges changes;
-  for (const auto& [key, value] : action.dataset_properties)
-    if (key != property::intent && key != property::branch_of && key != held_property)
+  for (const auto& [key, value] : action.dataset_properties) {
+    if (key == property::intent || key == property::branch_of || key == held_property) continue;
+    if (key == property::checkpoint && !names_what_is_here(action.ticket, there, value))
+      changes[key] = std::nullopt;
+    else
       changes[key] = value;
+  }
   return changes;
 }
 
@@ -278,7 +292,7 @@ void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& actio
                  start.step = step->step().id;
                  start.role = StartTransfer::Role::receive;
                  start.ticket = ticket;
-                 start.dataset_changes = replica_changes(action);
+                 start.dataset_changes = replica_changes(action, there);
                  prepare(m, turn, step, std::move(start));
                });
 }
