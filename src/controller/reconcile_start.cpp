@@ -88,12 +88,13 @@ bool prepare_home(Machine& m, DesiredJob& job) {
     waits(m, job, "its new timeline is being begun on " + job.home.str());
     return false;
   }
-  if (copy->property(property::home) != job.home.str()) {
-    waits(m, job, job.home.str() + " is becoming its home");
-    return false;
-  }
+  // One snapshot a transfer: it becomes the home (set_homes) after the last of them.
   if (!has_beginning(job, *copy)) {
     fetch_home(m, job);
+    return false;
+  }
+  if (copy->property(property::home) != job.home.str()) {
+    waits(m, job, job.home.str() + " is becoming its home");
     return false;
   }
   return true;
