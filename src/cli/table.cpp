@@ -6,6 +6,9 @@ namespace zed::cli {
 namespace {
 
 constexpr std::size_t gap = 2;
+/// A column is cut to this much before another is left out…
+constexpr std::size_t comfortable = 16;
+/// …and to this much when nothing is left to leave out.
 constexpr std::size_t narrowest = 8;
 /// The width of a column that is not shown.
 constexpr std::size_t hidden = 0;
@@ -52,27 +55,36 @@ std::vector<std::size_t> Table::natural_widths() const {
 std::vector<std::size_t> Table::fitted_widths(const View& view) const {
   std::vector<std::size_t> widths = natural_widths();
   if (view.width == 0) return widths;
-  const std::size_t columns = widths.size();
   while (total(widths) > view.width) {
-    std::size_t widest = columns;
-    for (std::size_t i = 0; i < columns; ++i)
-      if (columns_[i].shrinks && widths[i] > narrowest &&
-          (widest == columns || widths[i] > widths[widest]))
-        widest = i;
-    if (widest < columns) {
-      --widths[widest];
-      continue;
-    }
-    std::size_t last = columns;
-    for (std::size_t i = 0; i < columns; ++i)
-      if (columns_[i].optional && widths[i] != hidden) last = i;
-    if (last == columns) return widths;
-    // With one column less the others may have their room back.
-    widths = natural_widths();
-    for (std::size_t i = last; i < columns; ++i)
-      if (columns_[i].optional) widths[i] = hidden;
+    if (shrink_widest(widths, comfortable)) continue;
+    if (hide_last_optional(widths)) continue;
+    if (!shrink_widest(widths, narrowest)) return widths;
   }
   return widths;
+}
+
+bool Table::shrink_widest(std::vector<std::size_t>& widths, std::size_t floor) const {
+  std::size_t widest = widths.size();
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (columns_[i].shrinks && widths[i] > floor &&
+        (widest == widths.size() || widths[i] > widths[widest]))
+      widest = i;
+  if (widest == widths.size()) return false;
+  --widths[widest];
+  return true;
+}
+
+bool Table::hide_last_optional(std::vector<std::size_t>& widths) const {
+  std::size_t last = widths.size();
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (columns_[i].optional && widths[i] != hidden) last = i;
+  if (last == widths.size()) return false;
+  // With one column less the others have their room back.
+  std::vector<std::size_t> roomy = natural_widths();
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (widths[i] == hidden || i == last) roomy[i] = hidden;
+  widths = std::move(roomy);
+  return true;
 }
 
 std::string Table::render(const View& view) const {

@@ -40,6 +40,8 @@ public:
 private:
   std::vector<std::size_t> natural_widths() const;
   std::vector<std::size_t> fitted_widths(const View& view) const;
+  bool shrink_widest(std::vector<std::size_t>& widths, std::size_t floor) const;
+  bool hide_last_optional(std::vector<std::size_t>& widths) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
