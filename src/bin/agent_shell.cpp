@@ -62,14 +62,22 @@ struct AgentShell::Performer {
   }
 
   void operator()(const agent::LaunchAttempt& e) const { shell.launch(e); }
+  // An order to a supervisor that is gone is lost: the end of its attempt is on its way.
   void operator()(const agent::StopProcesses& e) const {
-    shell.attempts_->order(e.job, e.generation, proc::StopOrder{e.mode});
+    (void)shell.attempts_->order(e.job, e.generation, proc::StopOrder{e.mode});
   }
   void operator()(const agent::ExtendLease& e) const {
-    shell.attempts_->order(e.job, e.generation, proc::LeaseOrder{e.lease});
+    (void)shell.attempts_->order(e.job, e.generation, proc::LeaseOrder{e.lease});
   }
   void operator()(const agent::FreezeProcesses& e) const {
-    shell.attempts_->order(e.job, e.generation, proc::FreezeOrder{e.frozen});
+    auto sent = shell.attempts_->order(e.job, e.generation, proc::FreezeOrder{e.frozen});
+    if (e.id == 0) return;
+    if (sent)
+      shell.freezing_[{e.job, e.generation}] = e.id;
+    else
+      shell.loop_.post([self = &shell, id = e.id, sent] {
+        self->take(agent::ProcessesFrozen{id, sent});
+      });
   }
   void operator()(const agent::ForgetAttempt& e) const {
     shell.job_sockets_.erase({e.job, e.generation});
@@ -167,6 +175,10 @@ Status AgentShell::open() {
     if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
     job_sockets_.erase({job, generation});
     take(agent::AttemptExited{job, generation, exit});
+  };
+  attempts.frozen = [this](const JobId& job, const Generation& generation, bool) {
+    auto freezing = freezing_.extract({job, generation});
+    if (!freezing.empty()) take(agent::ProcessesFrozen{freezing.mapped(), {}});
   };
   attempts.supervisor_lost = [this](const JobId& job, const Generation& generation) {
     take(agent::SupervisorLost{job, generation});

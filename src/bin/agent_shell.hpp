@@ -73,6 +73,7 @@ private:
   std::unique_ptr<ControllerLinks> links_;
   std::map<Key, std::unique_ptr<proc::JobSocket>> job_sockets_;
   std::map<Key, agent::EffectId> starting_;
+  std::map<Key, agent::EffectId> freezing_;
   std::uint64_t next_job_connection_ = 0;
 };
 

@@ -41,7 +41,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   ZED_TRY(config.name, NodeName::parse(options.name));
   std::filesystem::path state = std::filesystem::absolute(options.state);
   config.program = std::filesystem::read_symlink("/proc/self/exe");
-  config.run_folder = options.run_folder.empty() ? state / "run" : options.run_folder;
+  config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
   for (const std::string& text : options.controllers) {
     ZED_TRY(auto controller, bin::ControllerAddress::parse(text));
     config.controllers.push_back(std::move(controller));
@@ -53,10 +53,8 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   config.facts.dialable = !options.not_dialable;
   config.beam.name = "zed@" + config.name.str();
   bool own_cookie = options.cookie_file.empty();
-  ZED_TRY(
-      config.beam.cookie,
-      bin::read_cookie(own_cookie ? state / "cookie" : std::filesystem::path(options.cookie_file),
-                       own_cookie));
+  std::filesystem::path cookie = options.cookie_file;
+  ZED_TRY(config.beam.cookie, bin::read_cookie(own_cookie ? state / "cookie" : cookie, own_cookie));
   config.beam.listen = {options.listen, options.port};
   config.transfers.listen = {options.listen, options.data_port};
   return config;

@@ -36,10 +36,9 @@ Result<bin::ControllerConfig> config_of(const RunOptions& options) {
   }
   config.beam.name = "zed_controller@" + name.str();
   bool own_cookie = options.cookie_file.empty();
+  std::filesystem::path cookie = options.cookie_file;
   ZED_TRY(config.beam.cookie,
-          bin::read_cookie(own_cookie ? config.state / "cookie"
-                                      : std::filesystem::path(options.cookie_file),
-                           own_cookie));
+          bin::read_cookie(own_cookie ? config.state / "cookie" : cookie, own_cookie));
   config.beam.listen = {options.listen, options.port};
   config.beam.epmd = beam::Epmd::register_if_running;
   config.http.socket_path =

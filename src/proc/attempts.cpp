@@ -80,6 +80,8 @@ void Attempts::Core::heard(Key key, const Value& value) {
     log_warning("a supervisor's report was not understood: " + report.error().describe());
   } else if (std::holds_alternative<StartedReport>(*report)) {
     handlers.started(key.first, key.second);
+  } else if (auto* frozen = std::get_if<FrozenReport>(&*report)) {
+    handlers.frozen(key.first, key.second, frozen->frozen);
   } else {
     ended(key, std::get<ExitedReport>(*report).exit);
   }
@@ -193,11 +195,12 @@ void Attempts::launch(Launch launch, std::function<void(Status)> done) {
     core_->loop.post([done, posted] { done(posted); });
 }
 
-void Attempts::order(const JobId& job, const Generation& generation, const Order& order) {
+Status Attempts::order(const JobId& job, const Generation& generation, const Order& order) {
   auto entry = core_->watched.find({job, generation});
-  if (entry == core_->watched.end() || !entry->second.connection) return;
-  if (auto sent = entry->second.connection->send(to_value(order)); !sent)
-    log_warning("order to a supervisor was lost: " + sent.error().describe());
+  if (entry == core_->watched.end() || !entry->second.connection)
+    return fail(ErrorCode::not_found,
+                "no supervisor of generation " + generation.brief() + " is connected");
+  return entry->second.connection->send(to_value(order));
 }
 
 void Attempts::forget(const JobId& job, const Generation& generation) {

@@ -21,6 +21,8 @@ struct AttemptHandlers {
   std::function<void(const JobId&, const Generation&)> started;
   /// All processes are gone, exit.json is durable. Exactly once an attempt and run of the agent.
   std::function<void(const JobId&, const Generation&, const ExitRecord&)> exited;
+  /// All of its processes are frozen, or run again.
+  std::function<void(const JobId&, const Generation&, bool frozen)> frozen;
   /// The supervisor was killed; what it left is being killed, `exited` follows.
   std::function<void(const JobId&, const Generation&)> supervisor_lost;
 };
@@ -41,7 +43,8 @@ public:
 
   /// Writes the launch record, then starts the supervisor; `done` says whether it is running.
   void launch(Launch launch, std::function<void(Status)> done);
-  void order(const JobId& job, const Generation& generation, const Order& order);
+  /// Errors: `not_found` if no supervisor of that attempt is connected, `busy`.
+  Status order(const JobId& job, const Generation& generation, const Order& order);
   void forget(const JobId& job, const Generation& generation);
 
 private:

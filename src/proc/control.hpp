@@ -55,7 +55,15 @@ struct ExitedReport {
     visit("exit", self.exit);
   }
 };
-using Report = std::variant<StartedReport, ExitedReport>;
+/// Every process is stopped (or runs again).
+struct FrozenReport {
+  static constexpr std::string_view tag = "frozen";
+  bool frozen = true;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("frozen", self.frozen);
+  }
+};
+using Report = std::variant<StartedReport, ExitedReport, FrozenReport>;
 
 /// Longest line either side accepts.
 inline constexpr std::size_t longest_control_line = 64 * 1024;

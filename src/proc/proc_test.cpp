@@ -70,6 +70,7 @@ public:
     handlers.exited = [this](const JobId&, const Generation&, const ExitRecord& exit) {
       exit_ = exit;
     };
+    handlers.frozen = [this](const JobId&, const Generation&, bool frozen) { frozen_ = frozen; };
     handlers.supervisor_lost = [this](const JobId&, const Generation&) { lost_ = true; };
     attempts_.emplace(loop_, workers_, fs::read_symlink("/proc/self/exe"), scratch_ / "attempts",
                       std::move(handlers));
@@ -116,6 +117,15 @@ public:
         seconds(20)))
         << log_text(scratch_ / "job");
   }
+  std::string file(const std::string& name) const {
+    std::ifstream stream((scratch_ / "job") / name);
+    return std::string((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  }
+  void wait_for_file(const std::string& name) { wait_for_file_to_change(name, ""); }
+  void wait_for_file_to_change(const std::string& name, const std::string& from) {
+    ASSERT_TRUE(loop_.run_until(
+        [&] { return (!file(name).empty() && file(name) != from) || poll(); }, seconds(20)));
+  }
   void wait_for_start() {
     ASSERT_TRUE(loop_.run_until([&] { return started_; }, seconds(10)));
   }
@@ -123,7 +133,10 @@ public:
     EXPECT_TRUE(loop_.run_until([&] { return exit_.has_value(); }, seconds(30)));
     return exit_.value_or(ExitRecord{});
   }
-  void order(const Order& order) { attempts_->order(job_, generation_, order); }
+  void order(const Order& order) { EXPECT_TRUE(attempts_->order(job_, generation_, order)); }
+  void wait_for_frozen(bool frozen) {
+    ASSERT_TRUE(loop_.run_until([&] { return frozen_ == frozen; }, seconds(10)));
+  }
   void stop(StopMode mode = StopMode::halt) { order(StopOrder{mode}); }
   pid_t supervisor() const {
     auto folder = AttemptFolder::of(scratch_ / "attempts", job_, generation_);
@@ -151,6 +164,7 @@ private:
   Generation generation_;
   bool started_ = false;
   bool lost_ = false;
+  bool frozen_ = false;
   std::optional<ExitRecord> exit_;
 };
 
@@ -250,6 +264,23 @@ TEST(Supervisor, KeepsTheTimeLimitAndTheLease) {
   Machine machine(scratch);
   machine.start("sleep 1000", Millis{200}, {}, Millis{300});
   EXPECT_EQ(machine.wait_for_exit().kind, ExitRecord::Kind::stopped);
+}
+
+TEST(Supervisor, AFrozenJobWritesNothingUntilItIsThawed) {
+  Scratch scratch;
+  Machine machine(scratch);
+  machine.start("i=0; while :; do i=$((i+1)); echo $i > count; done");
+  machine.wait_for_file("count");
+  machine.order(FreezeOrder{true});
+  machine.wait_for_frozen(true);
+  std::string before = machine.file("count");
+  machine.order(FreezeOrder{true});  // a round trip later
+  EXPECT_EQ(machine.file("count"), before);
+  machine.order(FreezeOrder{false});
+  machine.wait_for_frozen(false);
+  machine.wait_for_file_to_change("count", before);
+  machine.stop();
+  machine.wait_for_exit();
 }
 
 TEST(Supervisor, AFrozenJobCanStillBeStopped) {

@@ -17,6 +17,9 @@ std::vector<pid_t> descendants();
 /// Signals every descendant of this process; returns how many there were.
 std::size_t signal_descendants(int signal);
 
+/// Whether every descendant is stopped (or on its way out).
+bool are_descendants_stopped();
+
 /// Processes anywhere on the machine whose environment holds all of these "KEY=value" entries: what
 /// is left of an attempt whose supervisor died. Reads /proc; only for that rare case.
 std::vector<pid_t> processes_with_environment(const std::vector<std::string>& entries);

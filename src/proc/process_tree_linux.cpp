@@ -73,6 +73,19 @@ std::size_t signal_descendants(int signal) {
   return all.size();
 }
 
+bool are_descendants_stopped() {
+  for (pid_t pid : descendants()) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    // "pid (name) S …": the name may hold anything.
+    std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos || name_end + 2 >= stat.size()) continue;
+    if (std::string_view("TtZX").find(stat[name_end + 2]) == std::string_view::npos) return false;
+  }
+  return true;
+}
+
 std::vector<pid_t> processes_with_environment(const std::vector<std::string>& entries) {
   std::vector<pid_t> found;
   std::error_code error;

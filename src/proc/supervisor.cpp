@@ -126,6 +126,7 @@ private:
   void accept_client();
   void read_client(Client& client);
   void obey(const Order& order);
+  void freeze(bool frozen);
   void begin_stop(ExitRecord::Kind kind, std::string why);
   void keep_deadlines();
   void reap();
@@ -278,10 +279,21 @@ void Supervisor::obey(const Order& order) {
         stop->mode == StopMode::cancel ? ExitRecord::Kind::cancelled : ExitRecord::Kind::stopped;
     begin_stop(kind, std::string(to_string(stop->mode)) + " asked for");
   } else if (auto* freeze = std::get_if<FreezeOrder>(&order)) {
-    signal_descendants(freeze->frozen ? SIGSTOP : SIGCONT);
+    this->freeze(freeze->frozen);
   } else if (auto* lease = std::get_if<LeaseOrder>(&order)) {
     if (lease_until_) lease_until_ = boot_clock() + lease->lease;
   }
+}
+
+void Supervisor::freeze(bool frozen) {
+  // What is forked between the look and the signal is met in the next round.
+  constexpr int most_rounds = 200;
+  for (int round = 0; round < most_rounds; ++round) {
+    signal_descendants(frozen ? SIGSTOP : SIGCONT);
+    if (!frozen || are_descendants_stopped()) break;
+    ::poll(nullptr, 0, 1);
+  }
+  tell_all(FrozenReport{frozen});
 }
 
 void Supervisor::begin_stop(ExitRecord::Kind kind, std::string why) {
