@@ -1,5 +1,7 @@
 #include "sim/disk.hpp"
 
+#include "sim/random.hpp"
+
 namespace zed::sim {
 
 std::string Disk::read_live(const DatasetName& dataset, const std::string& file) const {
@@ -24,6 +26,34 @@ std::map<std::string, std::string> Disk::live_files(const DatasetName& dataset) 
 std::map<std::string, std::string> Disk::snapshot_files(const SnapshotName& snapshot) const {
   auto files = store.snapshot_files(snapshot);
   return files ? std::move(*files) : std::map<std::string, std::string>{};
+}
+
+void Disk::fail_at_random(std::uint64_t seed) {
+  auto random = std::make_shared<Random>(seed, "store errors");
+  store.set_fault_hook([this, random](std::string_view,
+                                      const DatasetName&) -> std::optional<StoreFault> {
+    if (observed_ || !random->chance(100)) return std::nullopt;
+    return StoreFault{random->chance(500) ? ErrorCode::busy : ErrorCode::io, random->chance(500)};
+  });
+}
+
+std::vector<Dataset> Disk::look_at_all() {
+  observed_ = true;
+  auto all = store.list();
+  observed_ = false;
+  return all ? std::move(*all) : std::vector<Dataset>{};
+}
+
+std::optional<Dataset> Disk::look_at(const DatasetName& dataset) {
+  observed_ = true;
+  auto found = store.inspect(dataset);
+  observed_ = false;
+  if (!found) return std::nullopt;
+  return std::move(*found);
+}
+
+void Disk::fail_no_more() {
+  store.set_fault_hook(nullptr);
 }
 
 void Disk::be_full(bool is_full) {

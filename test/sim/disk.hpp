@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,15 @@ struct Disk {
   /// Nothing that needs space succeeds, journals included.
   void be_full(bool is_full);
   bool full = false;
+  /// One call in ten fails, in half of the cases after it happened.
+  void fail_at_random(std::uint64_t seed);
+  void fail_no_more();
+  /// For observers: never fails by chance.
+  std::vector<Dataset> look_at_all();
+  std::optional<Dataset> look_at(const DatasetName& dataset);
+
+private:
+  bool observed_ = false;
 };
 
 }  // namespace zed::sim

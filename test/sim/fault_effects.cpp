@@ -154,6 +154,10 @@ private:
       world_.machine(m).disk.be_full(true);
       later([world, m] { world->machine(m).disk.be_full(false); });
       break;
+    case Kind::store_errors:
+      world_.machine(m).disk.fail_at_random(world_.seed() + fault_.detail);
+      later([world, m] { world->machine(m).disk.fail_no_more(); });
+      break;
     case Kind::kill_supervisor:
       for (const auto& job : world_.machine(m).live_jobs())
         job->lose_supervisor();

@@ -45,6 +45,7 @@ constexpr Weight weights[] = {
     {Kind::slow_network, 4},
     {Kind::slow_store, 4},
     {Kind::full_store, 3},
+    {Kind::store_errors, 8},
     {Kind::kill_supervisor, 5},
     {Kind::clock_jump, 3},
 };
@@ -76,7 +77,7 @@ std::vector<Fault> draw_faults(std::uint64_t seed, std::size_t, std::size_t jobs
   std::vector<Fault> faults;
   for (std::size_t job = 0; job < jobs; ++job)
     faults.push_back({random.millis(3000, 15000), Kind::dispatch, job, 0, Millis{0}});
-  const std::int64_t count = random.between(2, 14);
+  const std::int64_t count = random.between(2, 20);
   std::set<Kind> drawn;
   for (std::int64_t i = 0; i < count; ++i) {
     Fault fault;

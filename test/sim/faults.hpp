@@ -47,6 +47,7 @@ struct Fault {
     slow_network,
     slow_store,
     full_store,
+    store_errors,
     kill_supervisor,
     clock_jump,
   };
@@ -59,7 +60,7 @@ struct Fault {
   std::string str() const;
 };
 constexpr auto enum_names(Fault::Kind) {
-  return std::array<std::string_view, 30>{"dispatch",
+  return std::array<std::string_view, 31>{"dispatch",
                                           "rollback",
                                           "rollback-discard",
                                           "rollback-hold",
@@ -87,6 +88,7 @@ constexpr auto enum_names(Fault::Kind) {
                                           "slow-network",
                                           "slow-store",
                                           "full-store",
+                                          "store-errors",
                                           "kill-supervisor",
                                           "clock-jump"};
 }

@@ -11,7 +11,7 @@ std::optional<Dataset> copy_of(World& world, std::size_t machine, std::size_t jo
   Machine& m = world.machine(machine);
   if (!m.up) return std::nullopt;
   auto name = DatasetName::parse("jobs/" + job_name(job));
-  auto dataset = m.disk.store.inspect(*name);
+  auto dataset = m.disk.look_at(*name);
   if (!dataset) return std::nullopt;
   return std::move(*dataset);
 }

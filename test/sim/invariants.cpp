@@ -43,9 +43,8 @@ void Invariants::read_touched() {
   for (std::size_t machine : world_.take_touched()) {
     Content content;
     if (!world_.machine(machine).disk_lost)
-      if (auto listed = world_.machine(machine).disk.store.list())
-        for (Dataset& dataset : *listed)
-          content.emplace(dataset.name, std::move(dataset));
+      for (Dataset& dataset : world_.machine(machine).disk.look_at_all())
+        content.emplace(dataset.name, std::move(dataset));
     contents_[machine] = std::move(content);
     changed_.insert(machine);
   }
@@ -65,6 +64,14 @@ Violation Invariants::gpu_has_one_live_attempt() {
     }
   }
   return std::nullopt;
+}
+
+/// A success behind a partition makes its timeline current again: copies that had left it return to
+/// it, and so to its older generation. Nothing starts there any more.
+bool Invariants::returned_to_success(const Dataset& dataset) const {
+  auto end = world_.history.terminal.find(JobId{dataset.uuid.bytes});
+  return end != world_.history.terminal.end() && end->second.state == JobState::succeeded &&
+         dataset.generation() == end->second.generation;
 }
 
 Violation Invariants::generations_only_grow() {
@@ -92,7 +99,7 @@ Violation Invariants::generations_only_grow() {
       auto generation = dataset.generation();
       if (!generation || dataset.property(property::type) != "job") continue;
       Generation& last = dataset_generations_[{machine, dataset.uuid}];
-      if (*generation < last)
+      if (*generation < last && !returned_to_success(dataset))
         return fmt::format("{} on {} goes back from generation {} to {}", name.str(),
                            world_.machine(machine).name.str(), last.brief(), generation->brief());
       last = *generation;

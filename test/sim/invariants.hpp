@@ -45,6 +45,7 @@ private:
   bool may_begin_with(const JobId& job, const Timeline& timeline,
                       const std::vector<EpochLine>& prefix, bool may_be_behind) const;
   Violation mix_in(std::size_t machine, const Dataset& dataset) const;
+  bool returned_to_success(const Dataset& dataset) const;
   bool was_discarded(const Committed& committed) const;
   Violation judge(const SimController& controller, const controller::DesiredJob& job) const;
   Violation keeps_its_word(const SimController& controller) const;

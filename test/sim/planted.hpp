@@ -20,13 +20,14 @@ enum class Planted {
   wrong_success,     ///< a failure is reported as a success
   terminal_changes,  ///< the journal forgets that a job has ended
   never_retries,     ///< the second start of a job never reaches its agent
+  changed_copy,      ///< a replica's snapshot gets a property that the original lacks
   torn_checkpoint,   ///< a checkpoint is committed without one of its files
 };
 constexpr auto enum_names(Planted) {
-  return std::array<std::string_view, 11>{
-      "none",           "early-exit",       "old-generation", "abandoned-start",  "late-receive",
-      "last-copy",      "forgotten-submit", "wrong-success",  "terminal-changes", "never-retries",
-      "torn-checkpoint"};
+  return std::array<std::string_view, 12>{
+      "none",         "early-exit",       "old-generation", "abandoned-start",  "late-receive",
+      "last-copy",    "forgotten-submit", "wrong-success",  "terminal-changes", "never-retries",
+      "changed-copy", "torn-checkpoint"};
 }
 
 }  // namespace zed::sim

@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Planted::abandoned_start, "abandoned_timeline_is_never_resumed"},
                     Case{Planted::late_receive, "timelines_never_mix"},
                     Case{Planted::torn_checkpoint, "checkpoints_are_whole"},
+                    Case{Planted::changed_copy, "snapshots_never_change"},
                     Case{Planted::last_copy, "last_copy_goes_only_by_name"},
                     Case{Planted::forgotten_submit, "promises_are_kept"},
                     Case{Planted::wrong_success, "success_is_counted_by_the_rule"},

@@ -17,6 +17,7 @@ void make_peace(World& world) {
     Machine& machine = world.machine(m);
     machine.slow = false;
     machine.disk.be_full(false);
+    machine.disk.fail_no_more();
     if (machine.agent) machine.agent->set_crash_point({});
     if (machine.up)
       world.start_agent(m);

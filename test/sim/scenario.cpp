@@ -37,7 +37,7 @@ bool Scenario::reach(std::int64_t epoch) {
   return run_until([&] {
     const auto where = runs_on("job0");
     if (!where) return false;
-    auto dataset = world_.machine(*where).disk.store.inspect(*DatasetName::parse("jobs/job0"));
+    auto dataset = world_.machine(*where).disk.look_at(*DatasetName::parse("jobs/job0"));
     return dataset && dataset->find(name) != nullptr;
   });
 }
@@ -66,7 +66,7 @@ std::optional<std::size_t> Scenario::runs_on(const std::string& job) {
 std::vector<std::size_t> Scenario::holders(const std::string& dataset) {
   std::vector<std::size_t> found;
   for (std::size_t m = 0; m < world_.machine_count(); ++m)
-    if (world_.machine(m).disk.store.inspect(*DatasetName::parse(dataset))) found.push_back(m);
+    if (world_.machine(m).disk.look_at(*DatasetName::parse(dataset))) found.push_back(m);
   return found;
 }
 
@@ -74,7 +74,7 @@ std::vector<std::size_t> Scenario::machines_with(const std::string& job,
                                                  const std::string& snapshot) {
   std::vector<std::size_t> found;
   for (std::size_t m = 0; m < world_.machine_count(); ++m) {
-    auto dataset = world_.machine(m).disk.store.inspect(*DatasetName::parse("jobs/" + job));
+    auto dataset = world_.machine(m).disk.look_at(*DatasetName::parse("jobs/" + job));
     if (dataset && dataset->find(snapshot) != nullptr) found.push_back(m);
   }
   return found;
@@ -82,9 +82,7 @@ std::vector<std::size_t> Scenario::machines_with(const std::string& job,
 
 std::vector<Dataset> Scenario::branches(std::size_t machine, const std::string& job) {
   std::vector<Dataset> found;
-  auto all = world_.machine(machine).disk.store.list();
-  if (!all) return found;
-  for (Dataset& dataset : *all)
+  for (Dataset& dataset : world_.machine(machine).disk.look_at_all())
     if (dataset.property(property::type) == "branch" &&
         dataset.name.str().rfind("jobs/" + job + ".", 0) == 0)
       found.push_back(std::move(dataset));

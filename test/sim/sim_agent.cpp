@@ -283,6 +283,11 @@ void SimAgent::perform(agent::CancelTransfer&& effect) {
   world_.transfers.cancel(machine_, run_, effect.step);
 }
 
+void SimAgent::perform(agent::UnpackCode&& effect) {
+  machine().disk.write_live(effect.dataset, "train.py", effect.code.dataset.str());
+  reply(random_.millis(5, 100), agent::CodeUnpacked{effect.id, {}});
+}
+
 void SimAgent::perform(agent::ImportPath&& effect) {
   const ImportFiles& import = effect.import;
   auto done = [&]() -> Result<Snapshot> {

@@ -62,6 +62,7 @@ void Transfers::begin(const TransferPtr& transfer) {
   request.snapshot_properties = transfer->sender->effect.snapshot_properties;
   for (const auto& [name, value] : transfer->receiver->effect.snapshot_properties)
     request.snapshot_properties[name] = value;
+  if (world_.planted() == Planted::changed_copy) request.snapshot_properties["loss"] = "0";
   request.dataset_changes = transfer->receiver->effect.dataset_changes;
   request.kind = ticket.kind;
   auto to = target.receive(request);

@@ -169,7 +169,12 @@ Result<env::StoreReply> World::call_store(std::size_t index, const env::StoreReq
   m.disk.store.set_wall_time(m.wall());
   if (planted() == Planted::torn_checkpoint) tear(m, request);
   auto reply = env::perform(m.disk.store, request);
-  if (reply) note_store_change(index, request, *reply);
+  // An error may come after the effect: the observer looks in any case.
+  touch(index);
+  if (reply)
+    note_store_change(index, request, *reply);
+  else
+    note_unheard_snapshot(index, request);
   if (planted() == Planted::last_copy) destroy_last_copy(index, request);
   return reply;
 }
@@ -185,7 +190,7 @@ void World::tear(Machine& m, const env::StoreRequest& request) {
 void World::destroy_last_copy(std::size_t index, const env::StoreRequest& request) {
   const auto* commit = std::get_if<env::CommitCheckpoint>(&request);
   if (commit == nullptr) return;
-  auto dataset = machine(index).disk.store.inspect(commit->request.dataset);
+  auto dataset = machine(index).disk.look_at(commit->request.dataset);
   if (!dataset || dataset->snapshots.size() < 3) return;
   auto name = SnapshotName::of(dataset->name, dataset->snapshots.front().name);
   for (const auto& m : machines_)
@@ -203,6 +208,17 @@ void World::note_store_change(std::size_t index, const env::StoreRequest& reques
   }
 }
 
+void World::note_unheard_snapshot(std::size_t index, const env::StoreRequest& request) {
+  const auto* commit = std::get_if<env::CommitCheckpoint>(&request);
+  const auto* take = std::get_if<env::TakeSnapshot>(&request);
+  if (commit == nullptr && take == nullptr) return;
+  const DatasetName& name = commit ? commit->request.dataset : take->snapshot.dataset;
+  const std::string& word = commit ? commit->request.snapshot : take->snapshot.snapshot;
+  const auto dataset = machine(index).disk.look_at(name);
+  const Snapshot* made = dataset ? dataset->find(word) : nullptr;
+  if (made != nullptr && !history.snapshots.contains(made->id)) note_snapshot(index, name, *made);
+}
+
 void World::note_snapshot(std::size_t index, const DatasetName& dataset, const Snapshot& snapshot) {
   if (!dataset.is_under("jobs")) return;
   Committed committed;
@@ -213,7 +229,7 @@ void World::note_snapshot(std::size_t index, const DatasetName& dataset, const S
   if (auto job = snapshot.properties.find(property::job); job != snapshot.properties.end())
     committed.job = JobId::parse(job->second).value_or(JobId{});
   if (committed.job.is_nil()) {
-    auto whole = machine(index).disk.store.inspect(dataset);
+    auto whole = machine(index).disk.look_at(dataset);
     if (whole) committed.job = JobId{whole->uuid.bytes};
   }
   auto name = SnapshotName::of(dataset, snapshot.name);

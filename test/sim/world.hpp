@@ -108,6 +108,7 @@ private:
   void make_machine(std::size_t index, const struct Hardware& hardware);
   void note_store_change(std::size_t machine, const env::StoreRequest& request,
                          const env::StoreReply& reply);
+  void note_unheard_snapshot(std::size_t machine, const env::StoreRequest& request);
   void note_snapshot(std::size_t machine, const DatasetName& dataset, const Snapshot& snapshot);
   void tear(Machine& m, const env::StoreRequest& request);
   void destroy_last_copy(std::size_t machine, const env::StoreRequest& request);
