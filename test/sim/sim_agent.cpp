@@ -253,6 +253,7 @@ void SimAgent::perform(agent::FreezeProcesses&& effect) {
   auto found = machine().disk.attempts.find({effect.job, effect.generation});
   if (found != machine().disk.attempts.end() && found->second.process)
     found->second.process->freeze(effect.frozen);
+  reply(random_.millis(1, 50), agent::ProcessesFrozen{effect.id, Status{}});
 }
 
 void SimAgent::perform(agent::ForgetAttempt&& effect) {
