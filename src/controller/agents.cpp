@@ -72,6 +72,8 @@ void on_hello(Machine& m, LinkId link, const Hello& hello) {
   if (auto old = m.fleet.hello(link, hello, m.now.monotonic, seen))
     m.out.push_back(CloseLink{*old});
   if (m.applied_is_known) m.fleet.declare(m.desired.applied, hello.name);
+  if (m.fleet.refresh(hello.name, m.now.monotonic, m.lost_after, m.desired.duties))
+    note_status(m, hello.name);
   welcome(m, hello.name);
   if (hello.name == m.desired.second)
     m.journal.second_connected(link, m.term, hello.journal_copy_term, hello.journal_copy_seq);
@@ -113,8 +115,9 @@ struct MessageHandler {
     for (const auto& entry : m.fleet.view().datasets.at(node))
       notice_checkpoints(m, node, entry.second);
     look_at_seen(m, seen);
-    for (const JobId& id : m.placed_on[node])
-      m.look_at(id);
+    // It may be what a placed job waits for: its home, or room for a copy.
+    for (const auto& entry : m.placed_jobs)
+      m.look_at(entry.first);
   }
   void operator()(const DatasetChanged& change) const {
     Observed seen;

@@ -66,25 +66,30 @@ void on_started(Machine& m, const Started& event) {
 void look_at_node(Machine& m, const NodeName& node) {
   for (const JobId& id : m.placed_on[node])
     m.look_at(id);
+  // A copy there counts no more, or again.
+  auto held = m.fleet.view().datasets.find(node);
+  if (held != m.fleet.view().datasets.end())
+    for (const auto& entry : held->second)
+      m.look_at(JobId{entry.second.uuid.bytes});
   m.place_due = true;
   m.policies_due = true;
 }
 
 }  // namespace
 
-void refresh_nodes(Machine& m) {
-  auto changed = m.fleet.refresh(m.now.monotonic, m.lost_after, m.desired.duties);
-  for (const NodeName& name : changed) {
-    const Node* node = m.fleet.node(name);
-    m.tell("node", "node " + name.str(), "is " + std::string(to_string(node->status)));
-    std::vector<JobId> ids(m.placed_on[name].begin(), m.placed_on[name].end());
-    for (const JobId& id : ids)
-      reindex_job(m, id);
-    look_at_node(m, name);
-  }
-  if (changed.empty()) return;
+void note_status(Machine& m, const NodeName& name) {
+  m.tell("node", "node " + name.str(), "is " + std::string(to_string(m.fleet.node(name)->status)));
+  std::vector<JobId> ids(m.placed_on[name].begin(), m.placed_on[name].end());
+  for (const JobId& id : ids)
+    reindex_job(m, id);
+  look_at_node(m, name);
   for (const JobId& id : m.until_safe)
     m.look_at(id);
+}
+
+void refresh_nodes(Machine& m) {
+  for (const NodeName& name : m.fleet.refresh(m.now.monotonic, m.lost_after, m.desired.duties))
+    note_status(m, name);
 }
 
 namespace {

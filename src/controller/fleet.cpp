@@ -219,23 +219,28 @@ void Fleet::heard(const NodeName& node, Instant now) {
 std::vector<NodeName> Fleet::refresh(Instant now, Millis lost_after,
                                      const std::map<NodeName, Duty>& duties) {
   std::vector<NodeName> changed;
-  for (auto& [name, member] : members_) {
-    Node& node = view_.nodes[name];
-    node.silent = now - member.heard;
-    NodeStatus status = NodeStatus::up;
-    auto duty = duties.find(name);
-    if (node.silent >= lost_after)
-      status = NodeStatus::lost;
-    else if (node.silent >= suspect_after || !member.link)
-      status = NodeStatus::suspect;
-    else if (duty != duties.end())
-      status = duty->second == Duty::draining ? NodeStatus::draining : NodeStatus::cordoned;
-    if (status == node.status) continue;
-    node.status = status;
-    changed.push_back(name);
-    update_index(name);
-  }
+  for (const auto& entry : members_)
+    if (refresh(entry.first, now, lost_after, duties)) changed.push_back(entry.first);
   return changed;
+}
+
+bool Fleet::refresh(const NodeName& name, Instant now, Millis lost_after,
+                    const std::map<NodeName, Duty>& duties) {
+  const Member& member = members_[name];
+  Node& node = view_.nodes[name];
+  node.silent = now - member.heard;
+  NodeStatus status = NodeStatus::up;
+  auto duty = duties.find(name);
+  if (node.silent >= lost_after)
+    status = NodeStatus::lost;
+  else if (node.silent >= suspect_after || !member.link)
+    status = NodeStatus::suspect;
+  else if (duty != duties.end())
+    status = duty->second == Duty::draining ? NodeStatus::draining : NodeStatus::cordoned;
+  if (status == node.status) return false;
+  node.status = status;
+  update_index(name);
+  return true;
 }
 
 void Fleet::declare(const std::optional<AppliedFile>& applied) {

@@ -56,6 +56,9 @@ public:
   /// Silence becomes suspicion, then loss; duties show. The nodes whose status changed.
   std::vector<NodeName> refresh(Instant now, Millis lost_after,
                                 const std::map<NodeName, Duty>& duties);
+  /// The same for one node: whether its status changed.
+  bool refresh(const NodeName& node, Instant now, Millis lost_after,
+               const std::map<NodeName, Duty>& duties);
   void declare(const std::optional<AppliedFile>& applied);
   void declare(const std::optional<AppliedFile>& applied, const NodeName& node);
   void stamp(std::uint64_t revision, WallTime at);

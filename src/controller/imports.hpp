@@ -21,4 +21,10 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
                          const std::string& why);
 std::string import_need(const DatasetName& dataset);
 
+/// Where a job's submitted code is kept: zed/code/<the job's id>.
+DatasetName code_dataset(const JobId& job);
+/// Has the folder of a job's code packed into that dataset, by the agent of the machine where the
+/// cluster file lies, unless it is there already or a copy of the job has it.
+void import_code(Machine& m, const DesiredJob& job);
+
 }  // namespace zed::controller

@@ -45,6 +45,11 @@ bool Machine::is_firm(std::uint64_t seq) const {
   return journal.is_durable(seq) && (journal.is_stored(seq) || !has_second());
 }
 
+NodeName Machine::files_node() const {
+  bool named = desired.applied && !desired.applied->from_node.empty();
+  return named ? desired.applied->from_node : home_machine;
+}
+
 Generation Machine::next_generation() {
   return {term, desired.counter + 1};
 }

@@ -98,6 +98,8 @@ struct Machine {
   /// A second node that would confirm records is there, or was a moment ago.
   bool has_second() const;
   Generation next_generation();
+  /// The node whose disk `file` and `code` of the cluster file name; empty if there is none.
+  NodeName files_node() const;
   template <class Id> Id fresh() { return Id{ids.next()}; }
   void look_at(const JobId& job) { dirty.insert(job); }
   void wake(Instant at, const JobId& job);
@@ -114,6 +116,8 @@ struct Machine {
 
 /// Silence and duties become node states, and what depends on them is looked at again.
 void refresh_nodes(Machine& m);
+/// A node's status is another: people hear of it, jobs that depend on it are looked at.
+void note_status(Machine& m, const NodeName& node);
 /// After a record about a job was folded: the indexes that depend on it.
 void reindex_job(Machine& m, const JobId& id);
 

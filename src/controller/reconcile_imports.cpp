@@ -69,6 +69,16 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
   return step;
 }
 
+DatasetName code_dataset(const JobId& job) {
+  return *DatasetName::parse("zed/code/" + job.str());
+}
+
+void import_code(Machine& m, const DesiredJob& job) {
+  if (!job.job.code || m.fleet.uuid_of(code_dataset(job.job.id)) || is_anyone_awaited(m)) return;
+  want_import(m, m.files_node(),
+              {code_dataset(job.job.id), *job.job.code, "code", job.job.name.str(), "1", {}, {}});
+}
+
 void import_declared(Machine& m) {
   if (m.models_due) {
     m.models_due = false;
@@ -80,7 +90,7 @@ void import_declared(Machine& m) {
   }
   if (!m.desired.applied || !m.journal.is_durable(m.applied_seq) || is_anyone_awaited(m)) return;
   const AppliedFile& applied = *m.desired.applied;
-  const NodeName node = applied.from_node.empty() ? m.home_machine : applied.from_node;
+  const NodeName node = m.files_node();
   for (const DeclaredModel& model : applied.cluster.models)
     if (model.file)
       want_import(m, node,

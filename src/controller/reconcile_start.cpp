@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/imports.hpp"
 #include "controller/machine.hpp"
 #include "controller/timelines.hpp"
 
@@ -121,6 +122,23 @@ std::optional<Input> ready_input(Machine& m, const DesiredJob& job, const Datase
   return Input{copy->name, copy->newest()->id};
 }
 
+/// The submitted code, for the very first attempt: later ones have it in the job's dataset.
+bool gather_code(Machine& m, const DesiredJob& job, StartAttempt& start) {
+  const Dataset* copy = m.fleet.copy(job.placed->node, job.dataset_uuid());
+  if (!job.job.code || (copy != nullptr && !copy->snapshots.empty())) return true;
+  DatasetName dataset = code_dataset(job.job.id);
+  if (!m.fleet.uuid_of(dataset)) {
+    import_code(m, job);
+    auto error = m.steps.last_error(import_need(dataset));
+    waits(m, job,
+          error ? "its code cannot be packed: " + error->describe()
+                : "its code is being packed from " + *job.job.code);
+    return false;
+  }
+  start.code = ready_input(m, job, dataset, job.placed->node);
+  return start.code.has_value();
+}
+
 /// All inputs, or nothing while one is missing. All missing ones are ordered at once.
 bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
   const NodeName& node = job.placed->node;
@@ -138,7 +156,7 @@ bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
     else
       complete = false;
   }
-  return complete;
+  return gather_code(m, job, start) && complete;
 }
 
 /// What is left of the job's time-out; failed right away if nothing is.

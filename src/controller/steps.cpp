@@ -25,7 +25,7 @@ Millis pause_after(std::int64_t failures) {
 
 bool Steps::want(const std::string& need, const JobId& owner, std::vector<PlanStep> steps,
                  const Fleet& fleet, Instant now, IdSource& ids, std::vector<Effect>& out) {
-  if (steps.empty() || live_.contains(need) || pause_of(need, now)) return false;
+  if (steps.empty() || live_.contains(need) || is_paused(need, steps, now)) return false;
   // All or none: half a transfer would wait in vain.
   for (const PlanStep& step : steps)
     if (!fleet.link_of(step.node)) return false;
@@ -38,6 +38,18 @@ bool Steps::want(const std::string& need, const JobId& owner, std::vector<PlanSt
     steps_.emplace(step.id, LiveStep{step, need, owner, link, {}});
   }
   return true;
+}
+
+// A success pauses only what it did: a replica that is many snapshots behind gets the next one at
+// once.
+bool Steps::is_paused(const std::string& need, const std::vector<PlanStep>& steps,
+                      Instant now) const {
+  auto found = pauses_.find(need);
+  if (found == pauses_.end() || found->second.until <= now) return false;
+  const std::string& done = found->second.done;
+  return found->second.error || std::any_of(steps.begin(), steps.end(), [&](const PlanStep& step) {
+           return describe(step.action) == done;
+         });
 }
 
 std::optional<NeedOutcome> Steps::result(const StepResult& result, Instant now,
@@ -55,7 +67,7 @@ std::optional<NeedOutcome> Steps::result(const StepResult& result, Instant now,
     pause.error = result.error;
     pause.until = now + pause_after(++pause.failures);
   } else {
-    pause = Pause{0, now + settling, live.owner, std::nullopt};
+    pause = Pause{0, now + settling, live.owner, std::nullopt, describe(live.step.action)};
   }
   wakes_.emplace(pause.until, live.need);
   return NeedOutcome{live.need,       live.owner,   live.step,     result.error,
@@ -99,7 +111,8 @@ void Steps::sweep(Instant now) {
 
 std::optional<Instant> Steps::pause_of(const std::string& need, Instant now) const {
   auto found = pauses_.find(need);
-  if (found == pauses_.end() || found->second.until <= now) return std::nullopt;
+  if (found == pauses_.end() || !found->second.error || found->second.until <= now)
+    return std::nullopt;
   return found->second.until;
 }
 

@@ -71,8 +71,10 @@ private:
     Instant until;
     JobId owner;
     std::optional<Error> error;
+    std::string done;  ///< what was carried out, if it was
   };
 
+  bool is_paused(const std::string& need, const std::vector<PlanStep>& steps, Instant now) const;
   void drop(const StepId& id, bool tell_agent, std::vector<Effect>& out);
 
   std::map<StepId, LiveStep> steps_;
