@@ -13,6 +13,8 @@ namespace {
 
 constexpr Millis watch_every{1000};
 constexpr Millis log_every{250};
+/// After so many looks at a log that does not grow, whether it went back is asked.
+constexpr int looks_until_doubt = 8;
 /// How long a follower looks for a controller that went away, before it gives up.
 constexpr Millis reconnect_limit = minutes(2);
 constexpr Millis reconnect_every{1000};
@@ -70,6 +72,18 @@ struct LogReader {
   const LogsCommand& command;
   std::int64_t offset;
   bool live = false;
+
+  /// A rollback takes the log back with the job: then what comes next comes before `offset`.
+  /// Whether that happened.
+  Result<bool> go_back() {
+    ZED_TRY(http::Client * client, context.client());
+    ZED_TRY(auto last_line, client->call(api::ReadJobLog{command.job, -1}));
+    live = last_line.live;
+    if (last_line.end >= offset) return false;
+    context.note("the log went back with its job\n");
+    offset = last_line.end;
+    return true;
+  }
 
   /// Prints one page. Whether there was anything.
   Result<bool> page() {
@@ -169,13 +183,22 @@ Result<ExitCode> carry_out(Context& context, const MatchCommand& command) {
 
 Result<ExitCode> carry_out(Context& context, const LogsCommand& command) {
   LogReader reader{context, command, command.all ? 0 : -command.lines};
-  for (;;) {
-    auto more = reader.page();
-    if (!more && more.error().code == ErrorCode::cancelled) break;
-    if (!more) return fail(std::move(more).error());
-    if (*more) continue;
-    if (!command.follow || !reader.live) return ExitCode::done;
-    if (!context.interrupt().sleep(log_every)) break;
+  Millis away{0};
+  for (int idle = 0;;) {
+    auto more = idle > 0 && idle % looks_until_doubt == 0 ? reader.go_back() : reader.page();
+    const ErrorCode code = more ? ErrorCode::internal : more.error().code;
+    if (!more && code == ErrorCode::cancelled) break;
+    // A node or a controller that is away comes back, or the job goes on elsewhere.
+    const bool may_come_back = command.follow && is_retryable(code) && away < reconnect_limit;
+    if (!more && !may_come_back) return fail(std::move(more).error());
+    if (!more && away.value == 0)
+      context.note("the log cannot be read now: " + printable(more.error().describe()) +
+                   "; trying on\n");
+    away = more ? Millis{0} : away + reconnect_every;
+    idle = more && *more ? 0 : idle + 1;
+    if (idle == 0) continue;
+    if (more && (!command.follow || !reader.live)) return ExitCode::done;
+    if (!context.interrupt().sleep(more ? log_every : reconnect_every)) break;
   }
   if (command.follow)
     context.note("\nthe job goes on; zedctl logs -f " + command.job + " follows it again\n");

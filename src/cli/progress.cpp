@@ -85,7 +85,8 @@ void Narrator::tell(const std::string& line) {
 }
 
 void Narrator::tell_elapsed(const std::string& line) {
-  tell(line + ", " + show(Millis{(monotonic_ms() - began_ms_) / 1000 * 1000}));
+  const Millis elapsed{(monotonic_ms() - began_ms_) / 1000 * 1000};
+  tell(elapsed.value == 0 ? line : line + ", " + show(elapsed));
 }
 
 }  // namespace zed::cli

@@ -100,9 +100,8 @@ std::string render(const api::ApplyReply& reply, const View& view) {
 }
 
 std::string render(const api::AddModelReply& reply, const View&) {
-  return "model " + printable(reply.name) + " is " + printable(reply.dataset) + "@" +
-         printable(reply.snapshot) + " on " + printable(reply.node) + ", " + show(reply.size) +
-         "\n";
+  return "model " + printable(reply.name) + " is " + printable(reply.dataset + at(reply.snapshot)) +
+         " on " + printable(reply.node) + ", " + show(reply.size) + "\n";
 }
 
 std::string render(const api::FleetEvent& event, const View& view) {
@@ -122,7 +121,7 @@ std::string render(const api::EventsReply& reply, const View& view) {
 }
 
 std::string sentence_of(const api::TransferRow& transfer) {
-  std::string text = printable(transfer.dataset + "@" + transfer.snapshot + " " + transfer.source +
+  std::string text = printable(transfer.dataset + at(transfer.snapshot) + " " + transfer.source +
                                " -> " + transfer.target) +
                      ": " + show(transfer.done);
   if (transfer.total.value > 0)
@@ -143,7 +142,7 @@ std::string render(const api::TransfersReply& reply, const View& view) {
                {"LEFT", Align::right},
                {"WHY", Align::left, true, true}});
   for (const api::TransferRow& row : reply.transfers)
-    table.add({row.dataset + "@" + row.snapshot, row.source, row.target, show(row.done),
+    table.add({row.dataset + at(row.snapshot), row.source, row.target, show(row.done),
                row.total.value > 0 ? show(row.total) : "", percent_of(row), show(row.rate) + "/s",
                left_of(row), row.why});
   return table.render(view);
@@ -160,7 +159,9 @@ std::string render(const Error& error, const View& view) {
   std::string text = styled("error: ", Style::bad, view);
   for (auto frame = error.frames.rbegin(); frame != error.frames.rend(); ++frame)
     text += printable(*frame) + ": ";
-  text += printable(error.message) + "\n";
+  const std::vector<std::string> lines = split(error.message, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += (i == 0 ? "" : "  ") + printable(lines[i]) + "\n";
   if (error.hint.empty()) return text;
   std::string hint;
   for (const std::string& line : split(error.hint, '\n'))

@@ -97,7 +97,8 @@ std::string counts_of(const std::map<std::string, std::int64_t>& counts) {
 std::string copies_of(const api::ModelRow& model) {
   std::vector<std::string> parts;
   for (const api::ModelCopy& copy : model.copies)
-    parts.push_back(copy.up_to_date ? copy.node : copy.node + " (" + copy.snapshot + ", older)");
+    parts.push_back(copy.up_to_date ? copy.node
+                                    : copy.node + " (" + at(copy.snapshot) + ", older)");
   return join(parts, ", ");
 }
 
@@ -106,7 +107,8 @@ std::string copies_of(const api::ModelRow& model) {
 std::string render(const api::StatusReply& reply, const View& view) {
   std::string text = reply.cluster.empty() ? "no cluster file applied yet (zedctl apply FILE)"
                                            : styled(printable(reply.cluster), Style::strong, view);
-  text += "\ncontroller  " + printable(reply.controller) + ", term " + printable(reply.term) +
+  text += "\ncontroller  " + printable(reply.controller) + ", term " +
+          printable(view.wide ? reply.term : reply.term.substr(0, reply.term.find('-'))) +
           ", revision " + std::to_string(reply.revision) + "\n";
   if (reply.journal_second.empty())
     text += "journal     " + styled("on this machine only", Style::warning, view) +

@@ -98,7 +98,7 @@ void add_row(Table& table, const api::CheckpointRow& row, const View& view) {
   std::string what = metrics_of(row.metrics);
   if (!row.closing.empty()) what = "closing: " + row.closing + (what.empty() ? "" : ", " + what);
   if (row.closing.empty() && !row.seq) what = "taken by hand" + (what.empty() ? "" : ", " + what);
-  table.add({"@" + row.name, row.seq ? std::to_string(*row.seq) : "",
+  table.add({at(row.name), row.seq ? std::to_string(*row.seq) : "",
              Cell(std::move(what), row.current ? Style::plain : Style::faint),
              row.nodes.empty() ? Cell("nowhere", Style::bad) : Cell(join(row.nodes, ", ")),
              show(row.used), ago(row.created, view), row.timeline, row.generation, row.id.str()});
@@ -112,7 +112,7 @@ std::string table_text(Table table, const View& view) {
 std::string words_of(const std::vector<std::string>& checkpoints) {
   std::vector<std::string> words;
   for (const std::string& name : checkpoints)
-    words.push_back(printable(name.empty() || name.front() == '@' ? name : "@" + name));
+    words.push_back(printable(at(name)));
   return join(words, ", ");
 }
 

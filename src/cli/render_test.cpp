@@ -158,7 +158,7 @@ Rejection nobody() {
 TEST(Render, Status) {
   api::StatusReply status;
   status.controller = "workstation";
-  status.term = "3";
+  status.term = "3-00000000000000000000000000000001";
   expect_golden("status_new", render(status, plain()));
   status.cluster = "gpu_cluster";
   status.revision = 17;
@@ -348,7 +348,7 @@ TEST(Render, EventsTransfersAndLogs) {
 
 TEST(Render, Errors) {
   const Error error{ErrorCode::not_found,
-                    "finetune has no checkpoint \"epoch-99\"",
+                    "finetune has no checkpoint \"epoch-99\"\nit has epoch-1",
                     {"find the checkpoint", "roll back finetune"},
                     "zedctl checkpoints finetune lists them\nor take the newest"};
   expect_golden("error", render(error, plain()) + render(error, coloured()));

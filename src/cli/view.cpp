@@ -146,6 +146,11 @@ std::string fitted(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, at)) + std::string(ellipsis);
 }
 
+std::string at(std::string_view snapshot) {
+  if (!snapshot.empty() && snapshot.front() == '@') snapshot.remove_prefix(1);
+  return "@" + std::string(snapshot);
+}
+
 std::string gpu_name(std::string_view model, const View& view) {
   if (view.wide) return std::string(model);
   for (std::string_view prefix :

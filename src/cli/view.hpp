@@ -39,6 +39,9 @@ std::string fitted(std::string_view text, std::size_t width);
 
 /// The largest unit only: "3 min", "1 h".
 std::string brief(Millis duration);
+/// "@v1" of "v1" and of "@v1".
+std::string at(std::string_view snapshot);
+
 /// A GPU's name without its maker's, which everybody knows: "RTX 4090" of "NVIDIA GeForce RTX
 /// 4090". Whole with -o wide.
 std::string gpu_name(std::string_view model, const View& view);

@@ -453,6 +453,33 @@ TEST_F(Zedctl, LogsArePagedAndFollowed) {
   EXPECT_THAT(outcome.err, HasSubstr("zedctl logs -f finetune"));
 }
 
+TEST_F(Zedctl, LogsFollowARollbackAndANodeThatIsAway) {
+  std::atomic<std::int64_t> end{30};
+  std::atomic<int> misses{1};
+  controller_.on("logs", [&](const api::Request& request) -> Result<Value> {
+    const auto& asked = std::get<api::ReadJobLog>(request);
+    if (asked.offset == 30 && misses-- > 0) return fail(ErrorCode::unavailable, "node is away");
+    api::LogReply page;
+    page.live = true;
+    page.offset = asked.offset < 0 ? end - 10 : asked.offset;
+    page.end = page.offset;
+    if (page.offset < end) {
+      page.lines = {{WallTime{0}, false, "line at " + std::to_string(page.offset)}};
+      page.end += 10;
+    }
+    return api::encode_reply(page);
+  });
+  Child child(ZEDCTL, {"logs", "-f", "--all", "finetune"}, options());
+  ASSERT_TRUE(child.wait_for("line at 20"));
+  ASSERT_TRUE(child.wait_for("node is away"));
+  end = 10;
+  ASSERT_TRUE(child.wait_for("went back")) << child.finish().err;
+  end = 20;
+  ASSERT_TRUE(child.wait_for("line at 10\nline at 20\nline at 10\n"));
+  child.signal(SIGINT);
+  EXPECT_EQ(child.finish().status, 0);
+}
+
 TEST_F(Zedctl, EventsAreFollowedUntilCtrlC) {
   controller_.on("events", [](const api::Request& request) -> Result<Value> {
     api::EventsReply reply;
