@@ -12,6 +12,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(zed_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)  # lets ccache see through a precompiled header
+endif()
+
 if(ZED_SANITIZE)
   string(REPLACE "," ";" zed_sanitizers "${ZED_SANITIZE}")
   foreach(name IN LISTS zed_sanitizers)
@@ -23,8 +27,10 @@ endif()
 
 find_program(ZED_CCACHE ccache)
 if(ZED_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ZED_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${ZED_CCACHE})
+  # Precompiled headers need the first two; build folders of one tree share results by the third.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1
+    ${ZED_CCACHE})
 endif()
 
 find_program(ZED_MOLD mold)

@@ -165,6 +165,7 @@ env::LaunchRequest launch_request(const Machine& m, const StartAttempt& action,
   launch.env.emplace("ZED_SKIP_BATCHES", "0");
   launch.model = action.model;
   launch.data = action.data;
+  launch.code = action.code;
   launch.visible_gpus = action.gpus;
   const Gpu* gpu = action.gpus.empty() ? nullptr : find_gpu(m, action.gpus.front());
   launch.vendor = gpu != nullptr ? gpu->vendor : GpuVendor::other;
@@ -217,8 +218,27 @@ void launch(Machine& m, const std::shared_ptr<Start>& start) {
   report(m, *live);
 }
 
+/// The submitted code, once a job: its snapshot tells of any checkpoint which code made it.
+void unpack_code(Machine& m, const std::shared_ptr<Start>& start) {
+  if (!start->action.code || !start->dataset.snapshots.empty()) return launch(m, start);
+  DatasetName name = start->dataset.name;
+  EffectId id = m.expect_status([&m, start, name](Status unpacked) {
+    if (!unpacked) return start->fail(unpacked.error());
+    Properties properties{{property::id, CheckpointId{m.ids.next()}.str()},
+                          {property::job, start->action.job.id.str()},
+                          {property::timeline, start->action.timeline.str()},
+                          {property::generation, start->action.generation.str()}};
+    m.call(env::TakeSnapshot{SnapshotName{name, property::submitted}, properties},
+           [&m, start, name](StoreResult taken) {
+             if (!taken) return start->fail(taken.error());
+             refresh(m, name, [&m, start] { launch(m, start); });
+           });
+  });
+  m.emit(UnpackCode{id, name, *start->action.code});
+}
+
 void hold_inputs(Machine& m, const std::shared_ptr<Start>& start) {
-  if (start->to_hold.empty()) return launch(m, start);
+  if (start->to_hold.empty()) return unpack_code(m, start);
   Input input = start->to_hold.back();
   start->to_hold.pop_back();
   bool queued = m.take_turn(input.dataset, [&m, start, input](Turn turn) {
@@ -283,6 +303,7 @@ LiveAttempt new_attempt(const Machine& m, const StartAttempt& action) {
 std::vector<Input> inputs_of(const env::LaunchRequest& launch) {
   std::vector<Input> inputs = launch.data;
   if (launch.model) inputs.push_back(*launch.model);
+  if (launch.code) inputs.push_back(*launch.code);
   return inputs;
 }
 
@@ -519,6 +540,7 @@ void start_attempt(Machine& m, const Step& step, const StartAttempt& action) {
   start->reservation = std::make_shared<Reservation>(m, key);
   start->to_hold = action.data;
   if (action.model) start->to_hold.push_back(*action.model);
+  if (action.code) start->to_hold.push_back(*action.code);
   with_checked(m, step, action.job.dataset, [&m, start](Turn turn, std::optional<Dataset> there) {
     if (!there)
       return start->fail(

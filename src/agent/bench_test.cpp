@@ -82,6 +82,10 @@ struct Bench::Performer {
       b.events_.push_back(TransferEnded{e.step, fail(ErrorCode::cancelled, "cancelled")});
   }
   void operator()(const ImportPath& e) const { b.imports.push_back(e); }
+  void operator()(const UnpackCode& e) const {
+    b.unpacked.push_back(e);
+    b.events_.push_back(CodeUnpacked{e.id, {}});
+  }
   void operator()(const SaveNodeState& e) const {
     if (!b.save_node_state) {
       b.unsaved.push_back(e);

@@ -126,6 +126,7 @@ public:
   std::vector<StoreJournalCopy> journal_copies;
   std::vector<CloseLink> closed_links;
   std::vector<ImportPath> imports;
+  std::vector<UnpackCode> unpacked;
   std::vector<ExtendLease> leases;
   std::vector<FetchLog> log_reads;
 

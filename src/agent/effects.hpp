@@ -78,6 +78,12 @@ struct SupervisorLost {
   Generation generation;
 };
 
+/// Submitted code is in the job's live files (or could not be put there).
+struct CodeUnpacked {
+  EffectId effect = 0;
+  Status result;
+};
+
 /// All processes of the attempt are frozen or thawed (or could not be).
 struct ProcessesFrozen {
   EffectId effect = 0;
@@ -153,7 +159,7 @@ using Event =
                  AttemptStarted, AttemptExited, SupervisorLost, JobConnected, JobDisconnected,
                  CheckpointAsked, JobStopped, TransferProgressed, TransferEnded, ImportEnded,
                  GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored, LogRead,
-                 ProcessesFrozen>;
+                 ProcessesFrozen, CodeUnpacked>;
 
 // ---- effects ------------------------------------------------------------------------------------
 
@@ -229,6 +235,14 @@ struct ImportPath {
   ImportFiles import;
 };
 
+/// Copy the files of a snapshot into the live files of a job's dataset. Done again after a crash:
+/// the same files are written over.
+struct UnpackCode {
+  EffectId id = 0;
+  DatasetName dataset;
+  Input code;
+};
+
 /// Durable small facts of the node.
 struct SaveNodeState {
   EffectId id = 0;
@@ -247,6 +261,6 @@ struct FetchLog {
 using Effect =
     std::variant<SayToController, CloseLink, CallStore, LaunchAttempt, StopProcesses, ExtendLease,
                  FreezeProcesses, ForgetAttempt, AskJob, AnswerJob, StartTransfer, CancelTransfer,
-                 ImportPath, SaveNodeState, StoreJournalCopy, FetchLog>;
+                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog>;
 
 }  // namespace zed::agent

@@ -107,6 +107,17 @@ struct AgentShell::Performer {
       shell.loop_.post([done, posted] { done(fail(posted.error())); });
   }
 
+  void operator()(const agent::UnpackCode& e) const {
+    auto work = [&store = shell.store_, dataset = e.dataset, code = e.code] {
+      return unpack_code(store, dataset, code);
+    };
+    auto done = [self = &shell, id = e.id](Status result) {
+      self->take(agent::CodeUnpacked{id, std::move(result)});
+    };
+    if (auto posted = shell.store_workers_.run<Status>(std::move(work), done); !posted)
+      shell.loop_.post([done, posted] { done(posted); });
+  }
+
   void operator()(const agent::SaveNodeState& e) const {
     write([e](NodeFiles& files) { return files.save(e.highest_term, e.journal_second); },
           [self = &shell, id = e.id](Status result) {

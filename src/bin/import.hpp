@@ -12,4 +12,8 @@ namespace zed::bin {
 /// `io`.
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import);
 
+/// Copies the files of a snapshot into the live files of a dataset; those of the same name are
+/// written over. Blocks. Errors: `not_found`, `no_space`, `io`.
+Status unpack_code(env::Store& store, const DatasetName& dataset, const Input& code);
+
 }  // namespace zed::bin

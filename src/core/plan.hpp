@@ -137,6 +137,7 @@ struct StartAttempt {
   Bytes vram;  ///< per GPU, when shared
   std::optional<Input> model;
   std::vector<Input> data;
+  std::optional<Input> code;        ///< unpacked into the job's dataset before its first attempt
   std::optional<Millis> time_left;  ///< of the job's time-out
   std::optional<Millis> lease;      ///< exclusive jobs: stop this long after the last grant
   std::optional<std::string> run_as;
@@ -149,6 +150,7 @@ struct StartAttempt {
     visit("vram", self.vram);
     visit("model", self.model);
     visit("data", self.data);
+    visit("code", self.code);
     visit("time_left", self.time_left);
     visit("lease", self.lease);
     visit("run_as", self.run_as);

@@ -22,6 +22,7 @@ struct LaunchRequest {
   std::map<std::string, std::string> env;  ///< the job's own and ZED_* alike, except paths
   std::optional<Input> model;              ///< becomes ZED_MODEL_DIR
   std::vector<Input> data;                 ///< becomes ZED_DATA_DIR
+  std::optional<Input> code;               ///< what was unpacked; held like the others
   std::vector<std::string> visible_gpus;   ///< CUDA_VISIBLE_DEVICES or the vendor's counterpart
   GpuVendor vendor = GpuVendor::other;
   Millis grace = seconds(10);       ///< SIGTERM to SIGKILL
@@ -35,6 +36,7 @@ struct LaunchRequest {
     visit("env", self.env);
     visit("model", self.model);
     visit("data", self.data);
+    visit("code", self.code);
     visit("visible_gpus", self.visible_gpus);
     visit("vendor", self.vendor);
     visit("grace", self.grace);
