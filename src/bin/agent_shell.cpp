@@ -20,6 +20,18 @@ Bytes free_memory() {
   return {static_cast<std::int64_t>(info.freeram + info.bufferram) * info.mem_unit};
 }
 
+/// Where a store keeps a dataset may change; a takeover finds the journal's copy by this name.
+Status link_to(const std::filesystem::path& target, const std::filesystem::path& name) {
+  std::error_code error;
+  std::filesystem::path temporary = name;
+  temporary += ".new";
+  std::filesystem::remove(temporary, error);
+  std::filesystem::create_symlink(std::filesystem::absolute(target), temporary, error);
+  if (!error) std::filesystem::rename(temporary, name, error);
+  if (error) return fail(ErrorCode::io, "link " + name.string() + ": " + error.message());
+  return {};
+}
+
 /// The variable by which a vendor's runtime is told which GPUs it may see.
 const char* visibility_variable(GpuVendor vendor) {
   switch (vendor) {
@@ -167,6 +179,7 @@ Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConf
   if (!made && made.error().code != ErrorCode::exists) return fail(std::move(made).error());
   ZED_TRY(auto folder, store.open_live(dataset));
   ZED_TRY(NodeFiles files, NodeFiles::open(folder, NodeId{SystemIds().next()}));
+  ZED_CHECK(link_to(folder, config.state_folder / "node"));
   std::unique_ptr<AgentShell> shell(
       new AgentShell(loop, std::move(config), store, gpus, std::move(files)));
   ZED_CHECK(shell->open());

@@ -24,8 +24,9 @@ namespace zed::bin {
 
 struct AgentConfig {
   NodeName name;
-  std::filesystem::path program;     ///< the zed-agent binary, for supervisors
-  std::filesystem::path run_folder;  ///< sockets; short, since a socket's path is
+  std::filesystem::path program;       ///< the zed-agent binary, for supervisors
+  std::filesystem::path state_folder;  ///< gets a link `node` to the node's own files
+  std::filesystem::path run_folder;    ///< sockets; short, since a socket's path is
   NodeFacts facts;
   std::vector<ControllerAddress> controllers;
   beam::NodeOptions beam;

@@ -3,6 +3,7 @@
 #include "base/describe.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "beam/term_value.hpp"
 #include "bin/erlang_door.hpp"
 #include "proc/launch.hpp"
@@ -71,22 +72,25 @@ struct ControllerShell::Performer {
   }
   void operator()(const controller::Publish& e) const { shell.server_->publish(e.event); }
   void operator()(const controller::StepDown& e) const {
-    log_error("stepping down: " + e.why);
-    shell.loop_.post([self = &shell] { self->on_step_down_(); });
+    Error error{ErrorCode::stale,
+                "another controller has taken over: " + e.why,
+                {},
+                "remove this one's --state folder before starting it here again"};
+    shell.loop_.post([self = &shell, error] { self->on_end_(error); });
   }
 };
 
 ControllerShell::ControllerShell(net::Loop& loop, ControllerConfig config, journal::Journal journal,
-                                 std::function<void()> on_step_down)
+                                 std::function<void(Error)> on_end)
     : loop_(loop), config_(std::move(config)), journal_(std::move(journal)),
-      on_step_down_(std::move(on_step_down)), state_(ids_), journal_worker_(loop, 1, 16),
-      tick_timer_(loop) {}
+      on_end_(std::move(on_end)), state_(ids_), journal_worker_(loop, 1, 16), tick_timer_(loop),
+      ask_timer_(loop) {}
 
 ControllerShell::~ControllerShell() = default;
 
-Result<std::unique_ptr<ControllerShell>>
-ControllerShell::start(net::Loop& loop, ControllerConfig config,
-                       std::function<void()> on_step_down) {
+Result<std::unique_ptr<ControllerShell>> ControllerShell::start(net::Loop& loop,
+                                                                ControllerConfig config,
+                                                                std::function<void(Error)> on_end) {
   ZED_TRY(ControllerId id, load_identity(config.state / "controller.json"));
   ZED_TRY(auto opened, journal::Journal::open(config.state / "journal"));
   controller::Started started;
@@ -95,12 +99,46 @@ ControllerShell::start(net::Loop& loop, ControllerConfig config,
   started.last_seq = opened.journal.last_seq();
   started.records = std::move(opened.records);
   started.lost_after = config.lost_after;
-  std::unique_ptr<ControllerShell> shell(new ControllerShell(
-      loop, std::move(config), std::move(opened.journal), std::move(on_step_down)));
+  std::unique_ptr<ControllerShell> shell(
+      new ControllerShell(loop, std::move(config), std::move(opened.journal), std::move(on_end)));
   ZED_CHECK(shell->open_doors());
-  shell->take(std::move(started));
-  shell->tick();
+  if (shell->config_.takeover)
+    shell->ask_agents(std::move(started));
+  else
+    shell->begin(std::move(started));
   return shell;
+}
+
+void ControllerShell::begin(controller::Started started) {
+  take(std::move(started));
+  tick();
+}
+
+void ControllerShell::ask_agents(controller::Started started) {
+  started.take_over = true;
+  asked_.emplace();
+  log_info("takeover: asking agents which term they know");
+  ask_timer_.start(config_.takeover->ask_for,
+                   [this, started = std::move(started)] { answered(started); });
+}
+
+void ControllerShell::answered(controller::Started started) {
+  Asked asked = *std::exchange(asked_, std::nullopt);
+  started.highest_term = asked.highest;
+  for (const auto& [second, agents] : asked.seconds) {
+    if (second.empty() || second == config_.machine || config_.takeover->force) continue;
+    on_end_({ErrorCode::refused,
+             plural(static_cast<std::size_t>(agents), "agent") + " named " + second.str() +
+                 " as the machine with the journal's copy",
+             {},
+             "take over there, or insist with --force: what only that copy has is lost"});
+    return;
+  }
+  begin(std::move(started));
+  // They say hello again, and are welcomed under the new term.
+  for (const std::string& peer : node_->peers())
+    node_->disconnect(peer);
+  links_.clear();
 }
 
 Status ControllerShell::open_doors() {
@@ -171,12 +209,12 @@ void ControllerShell::agent_up(const std::string& peer) {
   if (!peer.starts_with("zed@")) return;  // a shell: it calls, and is no agent
   controller::LinkId link = ++next_link_;
   links_[peer] = link;
-  take(controller::AgentConnected{link});
+  if (!asked_) take(controller::AgentConnected{link});
 }
 
 void ControllerShell::agent_down(const std::string& peer) {
   auto link = links_.extract(peer);
-  if (!link.empty()) take(controller::AgentGone{link.mapped()});
+  if (!link.empty() && !asked_) take(controller::AgentGone{link.mapped()});
 }
 
 void ControllerShell::drop(const std::string& peer) {
@@ -190,7 +228,12 @@ void ControllerShell::agent_said(const beam::Message& message) {
   if (link == links_.end()) return;
   auto value = beam::value_of(message.content);
   auto said = value ? from_value<AgentMessage>(*value) : Result<AgentMessage>(fail(value.error()));
-  if (said)
+  if (asked_) {
+    auto* hello = said ? std::get_if<Hello>(&*said) : nullptr;
+    if (hello == nullptr) return;
+    asked_->highest = std::max(asked_->highest, hello->highest_term);
+    ++asked_->seconds[hello->journal_second];
+  } else if (said)
     take(controller::AgentSaid{link->second, std::move(*said)});
   else
     log_warning("message from " + message.peer + " dropped: " + said.error().describe());
@@ -210,6 +253,10 @@ void ControllerShell::called(const beam::Call& call) {
 
 http::OnGone ControllerShell::requested(api::Request request, api::Caller caller,
                                         http::Reply reply) {
+  if (asked_) {
+    reply(fail(ErrorCode::unavailable, "this controller is taking over", "try again in a moment"));
+    return {};
+  }
   controller::RequestId id = ++next_request_;
   requests_[id] = std::move(reply);
   take(controller::Requested{id, std::move(request), std::move(caller)});

@@ -19,27 +19,34 @@
 
 namespace zed::bin {
 
+/// A person's takeover on another machine: what the fleet is asked before the new term begins.
+struct Takeover {
+  Millis ask_for = seconds(5);  ///< how long agents may take to say which term they know
+  bool force = false;           ///< although agents name another machine as the one with the copy
+};
+
 struct ControllerConfig {
   NodeName machine;
   std::filesystem::path state;  ///< journal, identity
   beam::NodeOptions beam;
   http::ServerOptions http;
   std::optional<Millis> lost_after;
+  std::optional<Takeover> takeover;
 };
 
 class ControllerShell {
 public:
-  /// Opens the journal and all doors. Blocks on the disk. `on_step_down` is called once if another
-  /// controller has taken over.
+  /// Opens the journal and all doors. Blocks on the disk. `on_end` is called once if another
+  /// controller has taken over, or if this takeover is refused.
   static Result<std::unique_ptr<ControllerShell>> start(net::Loop& loop, ControllerConfig config,
-                                                        std::function<void()> on_step_down);
+                                                        std::function<void(Error)> on_end);
   ~ControllerShell();
 
 private:
   struct Performer;
 
   ControllerShell(net::Loop& loop, ControllerConfig config, journal::Journal journal,
-                  std::function<void()> on_step_down);
+                  std::function<void(Error)> on_end);
   Status open_doors();
   void take(controller::Event event);
   void tick();
@@ -51,11 +58,14 @@ private:
   void called(const beam::Call& call);
   http::OnGone requested(api::Request request, api::Caller caller, http::Reply reply);
   const std::string* peer_of(controller::LinkId link) const;
+  void begin(controller::Started started);
+  void ask_agents(controller::Started started);
+  void answered(controller::Started started);
 
   net::Loop& loop_;
   ControllerConfig config_;
   journal::Journal journal_;
-  std::function<void()> on_step_down_;
+  std::function<void(Error)> on_end_;
   SystemIds ids_;
   controller::State state_;
   net::WorkerPool journal_worker_;  ///< one thread: records reach the disk in order
@@ -67,6 +77,14 @@ private:
   std::deque<std::pair<std::uint64_t, std::string>> to_write_;
   std::optional<controller::CompactJournal> to_compact_;
   bool writing_ = false;
+
+  /// What agents said of terms and copies while a takeover asks; none once the term has begun.
+  struct Asked {
+    ControllerTerm highest;
+    std::map<NodeName, std::int64_t> seconds;  ///< by how many agents each is named
+  };
+  std::optional<Asked> asked_;
+  net::Timer ask_timer_;
 
   std::map<std::string, controller::LinkId> links_;  ///< by peer
   controller::LinkId next_link_ = 0;

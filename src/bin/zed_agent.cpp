@@ -40,6 +40,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   bin::AgentConfig config;
   ZED_TRY(config.name, NodeName::parse(options.name));
   std::filesystem::path state = std::filesystem::absolute(options.state);
+  config.state_folder = state;
   config.program = std::filesystem::read_symlink("/proc/self/exe");
   config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
   for (const std::string& text : options.controllers) {
