@@ -11,10 +11,6 @@ constexpr std::size_t most_snapshots = 100'000;  ///< of one dataset
 constexpr std::size_t most_attempts = 4096;      ///< of one node
 constexpr Millis suspect_after = seconds(6);
 
-bool is_live(const Attempt& attempt) {
-  return attempt.phase != AttemptPhase::ended;
-}
-
 /// Appends or replaces by identity; the order stays by createtxg.
 void merge_snapshots(std::vector<Snapshot>& into, const std::vector<Snapshot>& news) {
   for (const Snapshot& snapshot : news) {
@@ -30,6 +26,10 @@ void merge_snapshots(std::vector<Snapshot>& into, const std::vector<Snapshot>& n
 }
 
 }  // namespace
+
+bool is_live(const Attempt& attempt) {
+  return attempt.phase != AttemptPhase::ended;
+}
 
 void Fleet::expect(const NodeName& name, const NodeId& id, Instant now) {
   if (members_.contains(name)) return;

@@ -16,6 +16,9 @@
 
 namespace zed::controller {
 
+/// Its processes, or GPUs, may still be there.
+bool is_live(const Attempt& attempt);
+
 /// What one message changed, so that the caller knows whom to look at again.
 struct Observed {
   std::set<DatasetId> datasets;

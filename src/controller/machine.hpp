@@ -160,7 +160,6 @@ std::string copy_need(const DatasetId& uuid, const NodeName& target);
 
 // ---- questions (questions.cpp)
 JobState state_of(const Machine& m, const DesiredJob& job);
-bool is_live(const Attempt& attempt);
 /// The placed attempt as its node reports it; nullptr while it is not visible.
 const Attempt* visible_attempt(const Machine& m, const DesiredJob& job);
 bool home_is_lost(const Machine& m, const DesiredJob& job);

@@ -20,10 +20,6 @@ JobState state_of_phase(AttemptPhase phase) {
 
 }  // namespace
 
-bool is_live(const Attempt& attempt) {
-  return attempt.phase != AttemptPhase::ended;
-}
-
 const Attempt* visible_attempt(const Machine& m, const DesiredJob& job) {
   if (!job.placed) return nullptr;
   const Attempt* attempt = m.fleet.attempt(job.placed->node, job.job.id);
