@@ -19,6 +19,8 @@ constexpr std::size_t most_connections = 16;
 constexpr std::size_t most_metrics = 200;
 constexpr std::size_t most_paths = 1000;
 constexpr std::int64_t job_protocol = 1;
+/// Request numbers lie below, so that no JSON reader rounds them.
+constexpr std::uint64_t request_end = std::uint64_t{1} << 53U;
 
 /// A checkpoint request as it stands on the wire.
 struct WireRequest {
@@ -54,6 +56,10 @@ std::optional<double> metric_of(const Value& value) {
 Result<env::CheckpointRequest> request_of(const Value& value,
                                           const std::filesystem::path& directory) {
   ZED_TRY(WireRequest wire, from_value<WireRequest>(value));
+  if (wire.request == 0 || wire.request >= request_end)
+    return fail(ErrorCode::invalid, "\"request\" is not a positive integer below 2^53");
+  if (wire.epoch.value_or(0) < 0 || wire.step.value_or(0) < 0)
+    return fail(ErrorCode::invalid, "\"epoch\" or \"step\" is negative");
   if (wire.metrics.size() > most_metrics)
     return fail(ErrorCode::invalid, "more than 200 metrics in one checkpoint");
   if (wire.paths.size() > most_paths)
@@ -129,6 +135,7 @@ struct JobSocket::Core {
   void heard(std::uint64_t id, const Value& value);
   void greet(std::uint64_t id, const Value& value);
   void refuse(std::uint64_t id, const Value& request, const Error& error);
+  void drop(std::uint64_t id, const Error& error);
   void gone(std::uint64_t id);
   void send(std::uint64_t id, Value value);
 
@@ -148,13 +155,17 @@ void JobSocket::Core::accept(net::Fd socket) {
   std::uint64_t id = ++next_connection;
   LineConnection::Handlers events;
   events.on_value = [this, id](const Value& value) { heard(id, value); };
-  events.on_garbage = [this, id](const Error& error) { refuse(id, Value::map(), error); };
+  events.on_garbage = [this, id](const Error& error) { drop(id, error); };
   events.on_closed = [this, id] { gone(id); };
   connections[id] =
       std::make_unique<LineConnection>(loop, std::move(socket), longest_line, std::move(events));
 }
 
 void JobSocket::Core::heard(std::uint64_t id, const Value& value) {
+  const Value* version = value.find("v");
+  const std::int64_t* number = version != nullptr ? version->as_int() : nullptr;
+  if (number == nullptr || *number != job_protocol)
+    return drop(id, {ErrorCode::unsupported, "each line is an object with \"v\":1", {}, {}});
   const Value* op = value.find("op");
   const std::string* word = op != nullptr ? op->as_text() : nullptr;
   std::string operation = word != nullptr ? *word : "";
@@ -190,7 +201,7 @@ void JobSocket::Core::greet(std::uint64_t id, const Value& value) {
   reply.set("checkpoint", about.checkpoint.empty() ? Value() : Value(about.checkpoint));
   reply.set("checkpoint_every", policy_value(about.policy));
   send(id, std::move(reply));
-  handlers.connected(id);
+  if (connections.count(id) > 0) handlers.connected(id);
 }
 
 void JobSocket::Core::refuse(std::uint64_t id, const Value& request, const Error& error) {
@@ -202,6 +213,14 @@ void JobSocket::Core::refuse(std::uint64_t id, const Value& request, const Error
   send(id, std::move(reply));
 }
 
+/// Says why and closes: after garbage nobody knows where the next line begins.
+void JobSocket::Core::drop(std::uint64_t id, const Error& error) {
+  refuse(id, Value::map(), error);
+  auto connection = connections.find(id);
+  if (connection != connections.end()) connection->second->finish();
+  gone(id);
+}
+
 void JobSocket::Core::gone(std::uint64_t id) {
   if (connections.erase(id) > 0) handlers.disconnected(id);
 }
@@ -211,7 +230,7 @@ void JobSocket::Core::send(std::uint64_t id, Value value) {
   if (connection == connections.end()) return;
   value.set("v", job_protocol);
   // A job that does not read loses its answers, and trains on.
-  if (!connection->second->send(value)) connection->second->close();
+  if (!connection->second->send(value)) gone(id);
 }
 
 JobSocket::JobSocket(std::shared_ptr<Core> core) : core_(std::move(core)) {}

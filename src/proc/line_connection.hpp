@@ -16,8 +16,8 @@ public:
   struct Handlers {
     /// Each line that is JSON.
     std::function<void(const Value&)> on_value;
-    /// A line that is not JSON or longer than the limit. The connection stays open after the
-    /// first, and is the caller's to close.
+    /// A line that is not JSON or longer than the limit. The connection stays open and is the
+    /// caller's to close; what follows an overlong line's limit is read as a line of its own.
     std::function<void(Error)> on_garbage;
     std::function<void()> on_closed;
   };
@@ -27,6 +27,8 @@ public:
   /// `busy` if the other side does not read.
   Status send(const Value& value);
   void close();
+  /// Takes no more and closes once what was sent is written; may be destroyed meanwhile.
+  void finish() { connection_.finish(); }
   int fd() const { return connection_.fd(); }
 
 private:

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
+#include <map>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -378,6 +380,19 @@ public:
         seconds(5));
     return reply;
   }
+  bool is_closed() {
+    bool closed = false;
+    loop_.run_until(
+        [&] {
+          char byte = 0;
+          const ssize_t n = ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT);
+          closed = n == 0 || (n < 0 && errno == ECONNRESET);
+          wake_.start(Millis{5}, [] {});
+          return closed;
+        },
+        seconds(5));
+    return closed;
+  }
 
 private:
   net::Loop& loop_;
@@ -422,19 +437,36 @@ TEST(JobSocket, ReadsRequestsAndRefusesGarbage) {
                .value();
   JobEnd job(loop, scratch / "j.sock");
   std::string g = "\"generation\":\"" + generation.str() + "\"";
-  EXPECT_NE(job.ask("{\"op\":\"hello\"," + g + "}\n").find("\"epoch-14\""), std::string::npos);
-  EXPECT_NE(job.ask("\x01\x02garbage\n").find("\"ok\":false"), std::string::npos);
-  EXPECT_NE(job.ask(std::string(70'000, 'x') + "\n").find("longer than"), std::string::npos);
-  std::string request = "{\"op\":\"checkpoint\"," + g +
+  EXPECT_NE(job.ask("{\"v\":1,\"op\":\"hello\"," + g + "}\n").find("\"epoch-14\""),
+            std::string::npos);
+  // Each closes its connection, and more of them than connections are allowed harm nobody.
+  for (int i = 0; i < 10; ++i)
+    for (const auto& [garbage, answer] : std::map<std::string, std::string>{
+             {"\x01\x02garbage\n", "\"ok\":false"},
+             {std::string(70'000, 'x') + "\n", "longer than"},
+             {"{\"v\":2,\"op\":\"hello\"," + g + "}\n", "\\\"v\\\":1"},
+             {"17\n", "\\\"v\\\":1"}}) {
+      JobEnd vandal(loop, scratch / "j.sock");
+      EXPECT_NE(vandal.ask(garbage).find(answer), std::string::npos) << garbage.substr(0, 40);
+      EXPECT_TRUE(vandal.is_closed());
+    }
+  std::string request = "{\"v\":1,\"op\":\"checkpoint\"," + g +
                         ",\"request\":7,\"deadline_ms\":99,\"epoch\":15,\"metrics\":{\"loss\":0.5,"
                         "\"bad\":\"NaN\"},\"paths\":[\"a.npz\"]}\n";
   EXPECT_NE(job.ask(request).find("\"snapshot\":\"epoch-15\""), std::string::npos);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->number, 7u);
   EXPECT_EQ(asked->metrics.at("loss"), 0.5);
-  std::string outside = "{\"op\":\"checkpoint\"," + g +
+  std::string outside = "{\"v\":1,\"op\":\"checkpoint\"," + g +
                         ",\"request\":8,\"deadline_ms\":99,\"paths\":[\"../../etc/passwd\"]}\n";
   EXPECT_NE(job.ask(outside).find("leaves the job's folder"), std::string::npos);
+  for (const char* number : {"0", "-1", "9007199254740992", "7.5"})
+    EXPECT_NE(job.ask("{\"v\":1,\"op\":\"checkpoint\"," + g + ",\"request\":" + number +
+                      ",\"deadline_ms\":99}\n")
+                  .find("\"ok\":false"),
+              std::string::npos)
+        << number;
+  EXPECT_EQ(asked->number, 7u);
 }
 
 }  // namespace

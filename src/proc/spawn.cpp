@@ -60,6 +60,7 @@ Status spawn_detached(const std::filesystem::path& program, std::vector<std::str
   Fd failure(::fcntl(write_end.get(), F_DUPFD_CLOEXEC, 10));
   arguments.insert(arguments.begin(), program.string());
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments)
     argv.push_back(argument.data());
   argv.push_back(nullptr);

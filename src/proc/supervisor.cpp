@@ -57,6 +57,7 @@ Result<Pipe> make_pipe(int flags) {
 /// argv or envp for exec: pointers into `words`, which must outlive it.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);
