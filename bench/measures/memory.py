@@ -1,0 +1,129 @@
+"""What the daemons cost while nothing happens: memory and CPU."""
+
+import contextlib
+import select
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .fleet import SocketConnection, dispatch, running_fleet
+from .machine import BenchError, cpu_share, rss_mb, wait_until
+from .table import Row
+
+AGENT_MB, SUPERVISOR_MB, CONTROLLER_MB = 10, 3, 20
+AGENT_CPU = 0.2
+# Nodes -> MB; the budget of 10,000 is the only one that the design gives for many.
+MANY_MB = {10_000: 150}
+HEARTBEATS_CPU = 10
+
+
+def bound(what, value, unit, budget, sign="<="):
+    return Row("memory", what, value, unit, "bound of the budget", budget, f"{sign} {budget} {unit}", value <= budget)
+
+
+def supervisor_of(fleet):
+    """The one process `zed-agent supervise` of this fleet."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"supervise" in words[1:2] and str(fleet.dir).encode() in words[2]:
+            return int(entry.name)
+    return None
+
+
+def of_daemons(bench):
+    seconds = bench.count(20, 1)
+    with running_fleet(bench, "memory") as fleet:
+        agent, controller = fleet.pid("n1"), fleet.pid("controller")
+        time.sleep(bench.count(5, 0))
+        agent_cpu, controller_cpu = cpu_share([agent, controller], seconds)
+        idle = rss_mb(agent), rss_mb(controller)
+        fleet.declare({"sleeper": ["sleep", "600"]})
+        dispatch(fleet.connection(), "sleeper")
+        supervisor = wait_until("the supervisor", lambda: supervisor_of(fleet))
+        fleet.wait_for_jobs("running", 1)
+        time.sleep(bench.count(2, 0))
+        supervised = rss_mb(supervisor)
+    return [
+        bound("agent, idle", idle[0], "MB", AGENT_MB, "<"),
+        bound("supervisor of a sleeping job", supervised, "MB", SUPERVISOR_MB, "<"),
+        bound("controller, 1 agent", idle[1], "MB", CONTROLLER_MB, "<"),
+        bound(f"agent, CPU over {seconds} s", agent_cpu, "% of a core", AGENT_CPU, "<"),
+        Row("memory", f"controller, CPU over {seconds} s", controller_cpu, "% of a core", "agent", agent_cpu),
+    ]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def process(argv, **options):
+    child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, **options)
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def wait_for_line(child, wanted, patience):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        readable, _, _ = select.select([child.stdout], [], [], 0.5)
+        line = child.stdout.readline() if readable else ""
+        if line.strip() == wanted:
+            return
+        if child.poll() is not None or (readable and not line) or line.startswith("lost"):
+            raise BenchError(f"the simulated agents ended before they were {wanted}: {line.strip()}")
+    raise BenchError(f"the simulated agents were not {wanted} in {patience} s")
+
+
+def with_agents(bench, count):
+    """RSS and CPU of a controller with so many agents, all of them in one other process."""
+    folder = bench.new_folder(f"agents-{count}")
+    port, door = free_port(), folder / "door.sock"
+    state = folder / "controller"
+    with open(folder / "log", "w") as log, \
+         process([bench.program("zed-controller"), "run", f"--state={state}", "--name=bench", f"--port={port}",
+                  f"--socket={door}"], stdout=log, stderr=log) as controller:
+        wait_until("the controller", door.exists)
+        with process([bench.program("agents_bench"), "--controller", f"bench@127.0.0.1:{port}", "--cookie-file",
+                      state / "cookie", "--count", count], stdout=subprocess.PIPE, text=True) as agents:
+            wait_for_line(agents, f"ready {count}", 180)
+            connection = SocketConnection(str(door))
+            wait_until("all to be up", lambda: connection.call("status")["nodes"].get("up", 0) == count, 60, 0.5)
+            time.sleep(bench.count(6, 0))
+            cpu = cpu_share([controller.pid], bench.count(20, 1))[0]
+            return rss_mb(controller.pid), cpu
+
+
+def of_many_agents(bench):
+    counts = [1, 10] if bench.tiny else bench.agents
+    found = {count: with_agents(bench, count) for count in counts}
+    first, rows = min(found), []
+    for count, (memory, cpu) in found.items():
+        name = f"controller, {count:,} simulated agent" + ("s" if count != 1 else "")
+        budget = MANY_MB.get(count)
+        if budget:
+            rows.append(bound(name, memory, "MB", budget, "<"))
+        else:
+            rows.append(Row("memory", name, memory, "MB", f"with {first:,}", found[first][0]))
+        rows.append(bound(name + ", CPU", cpu, "% of a core", HEARTBEATS_CPU, "<"))
+    return rows
+
+
+def measure(bench):
+    """Resident memory and idle CPU of agent, supervisor, and controller with 1, 100 and 1,000 agents."""
+    return of_daemons(bench) + of_many_agents(bench)
