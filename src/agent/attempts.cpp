@@ -334,19 +334,18 @@ bool is_closing_of(const Snapshot& snapshot, const AttemptKey& key) {
 }
 
 /// It may be on a branch by now.
-std::optional<CheckpointId> find_closing(const Machine& m, const Dataset* there,
-                                         const AttemptKey& key) {
-  auto in = [&](const Dataset& dataset) -> std::optional<CheckpointId> {
+const Snapshot* find_closing(const Machine& m, const Dataset* there, const AttemptKey& key) {
+  auto in = [&](const Dataset& dataset) -> const Snapshot* {
     for (const Snapshot& snapshot : dataset.snapshots)
-      if (is_closing_of(snapshot, key)) return snapshot.id;
-    return std::nullopt;
+      if (is_closing_of(snapshot, key)) return &snapshot;
+    return nullptr;
   };
   if (there != nullptr)
-    if (auto found = in(*there)) return found;
+    if (const Snapshot* found = in(*there)) return found;
   for (const auto& [name, dataset] : m.datasets)
     if (dataset.property(property::branch_of) == key.job.str())
-      if (auto found = in(dataset)) return found;
-  return std::nullopt;
+      if (const Snapshot* found = in(dataset)) return found;
+  return nullptr;
 }
 
 std::string closing_name(const Dataset& there, const Generation& generation) {
@@ -426,14 +425,20 @@ void take_closing(Machine& m, const Turn& turn, const AttemptKey& key, const Dat
   });
 }
 
-/// A job that was asked to stop and exited with 0 while no agent listened may have meant "stopped".
-/// Going on from its last checkpoint costs little; counting unfinished work as success would not be
-/// undone.
-void judge_unheard_stop(LiveAttempt& live, const Dataset& there) {
+/// A job says on its socket that it stops with work remaining, and then exits with 0. Its
+/// supervisor does not hear that, and the agent that did may have died since: of an attempt that
+/// this run did not see to its end, what an earlier run judged counts (the closing snapshot says
+/// it), else an exit with 0 after the ask counts as stopped. Going on from the last checkpoint
+/// costs little; counting unfinished work as success would not be undone.
+void judge_unheard_stop(LiveAttempt& live, const Dataset& there, const Snapshot* closing) {
   ExitRecord& exit = *live.attempt.exit;
   if (!live.adopted || exit.kind != ExitRecord::Kind::success) return;
-  if (there.property(stop_asked) != live.attempt.generation.str()) return;
-  exit.kind = ExitRecord::Kind::stopped;
+  const std::string judged = property_or_empty(closing, property::closing);
+  const bool stopped = closing != nullptr
+                           ? judged != to_string(ExitRecord::Kind::success)
+                           : there.property(stop_asked) == live.attempt.generation.str();
+  if (!stopped) return;
+  exit.kind = enum_of<ExitRecord::Kind>(judged).value_or(ExitRecord::Kind::stopped);
   exit.words = "stopped as asked";
 }
 
@@ -443,8 +448,9 @@ void close_in_turn(Machine& m, const Turn& turn, const AttemptKey& key, StoreRes
   auto there = reply_as<Dataset>(std::move(reply));
   if (!there && there.error().code != ErrorCode::not_found)
     return close_later(m, key, there.error());
-  if (there) judge_unheard_stop(*live, *there);
-  auto existing = find_closing(m, there ? &*there : nullptr, key);
+  const Snapshot* closing = find_closing(m, there ? &*there : nullptr, key);
+  if (there || closing != nullptr) judge_unheard_stop(*live, there ? *there : Dataset{}, closing);
+  const auto existing = closing != nullptr ? std::optional(closing->id) : std::nullopt;
   bool ours = there && there->uuid.bytes == key.job.bytes &&
               there->generation().value_or(Generation{}) <= key.generation;
   if (!ours) return finish_close(m, key, existing);
@@ -463,13 +469,10 @@ void close(Machine& m, const AttemptKey& key) {
   if (!queued) m.after(seconds(1), [&m, key] { close(m, key); });
 }
 
-/// A later run of the agent must know that the job may answer the ask by exiting with 0.
-void remember_ask(Machine& m, const LiveAttempt& live) {
-  DatasetName name = live.attempt.dataset;
-  PropertyChanges changes{{stop_asked, live.attempt.generation.str()}};
-  m.take_turn(name, [&m, name, changes](Turn turn) {
-    m.call(env::SetDatasetProperties{name, changes}, [turn](StoreResult) {});
-  });
+/// Whether it is being stopped by asking, and there is somebody to ask.
+bool may_be_asked(const LiveAttempt& live) {
+  return live.has_processes() && live.connection && live.stopping &&
+         live.stopping->mode == StopMode::stop && !live.stopping->signalled;
 }
 
 }  // namespace
@@ -559,6 +562,27 @@ void stop_attempt(Machine& m, const Step& step, const StopAttempt& action) {
   stop_live(m, *live, action.mode, action.reason);
 }
 
+void ask_to_stop(Machine& m, const LiveAttempt& live) {
+  DatasetName name = live.attempt.dataset;
+  AttemptKey key = live.key();
+  auto again = [&m, key] {
+    if (const LiveAttempt* attempt = m.find_attempt(key);
+        attempt != nullptr && may_be_asked(*attempt))
+      ask_to_stop(m, *attempt);
+  };
+  bool queued = m.take_turn(name, [&m, name, key, again](Turn turn) {
+    PropertyChanges changes{{stop_asked, key.generation.str()}};
+    m.call(env::SetDatasetProperties{name, changes}, [&m, turn, key, again](StoreResult kept) {
+      const LiveAttempt* attempt = m.find_attempt(key);
+      if (attempt == nullptr || !may_be_asked(*attempt)) return;
+      if (!kept) return m.after(seconds(1), again);
+      const Stopping& stopping = *attempt->stopping;
+      m.emit(AskJob{*attempt->connection, env::Ask::stop, stopping.next, stopping.reason});
+    });
+  });
+  if (!queued) m.after(seconds(1), again);
+}
+
 void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& reason) {
   if (!live.has_processes()) return;
   if (live.stopping && live.stopping->mode >= mode) return;
@@ -568,8 +592,7 @@ void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& 
   if (!was_stopping && live.launched && !starting) set_phase(m, live, AttemptPhase::stopping);
   if (!live.launched || starting) return;  // the start sees it
   if (mode == StopMode::stop && live.connection) {
-    remember_ask(m, live);
-    m.emit(AskJob{*live.connection, env::Ask::stop, live.stopping->next, reason});
+    ask_to_stop(m, live);
     return;
   }
   signal_processes(m, live);

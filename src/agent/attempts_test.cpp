@@ -219,6 +219,47 @@ TEST(Attempts, AnExitZeroAfterAnUnheardStopIsNotCountedAsSuccess) {
   EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::stopped);
 }
 
+TEST(Attempts, AJobIsAskedToStopOnlyOnceThatIsDurable) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.crash_at(1, false);
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  ASSERT_TRUE(b.crashed());
+  EXPECT_TRUE(b.asks.empty());
+  b.records.begin()->second.exit = ExitRecord{};
+  b.start();
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::success)
+      << "it cannot have meant a stop";
+}
+
+TEST(Attempts, AStopThatCannotBeNotedIsAskedForLater) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.store.fail_call(1, {ErrorCode::io, false});
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  EXPECT_TRUE(b.asks.empty());
+  b.pass(seconds(2));
+  EXPECT_EQ(b.asks.size(), 1u);
+}
+
+TEST(Attempts, WhatWasJudgedOnceStaysSo) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "drain"});
+  b.feed(JobStopped{7});
+  b.job_exits(ExitRecord::Kind::success);
+  ASSERT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::stopped);
+  b.crash();  // nobody acknowledged the end; the supervisor's record says success
+  ASSERT_EQ(b.records.begin()->second.exit->kind, ExitRecord::Kind::success);
+  b.messages.clear();
+  b.start();
+  ASSERT_TRUE(b.last_report());
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::stopped);
+}
+
 TEST(Attempts, CancelHardensAStop) {
   Bench b;
   b.start();

@@ -50,6 +50,9 @@ void start_attempt(Machine& m, const Step& step, const StartAttempt& action);
 void stop_attempt(Machine& m, const Step& step, const StopAttempt& action);
 /// Begins or hardens a stop.
 void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& reason);
+/// Asks a job that is being stopped to do so itself, once it is durable that it was asked: it may
+/// answer by exiting with 0 while no agent listens.
+void ask_to_stop(Machine& m, const LiveAttempt& live);
 void attempt_exited(Machine& m, const AttemptExited& event);
 void supervisor_lost(Machine& m, const SupervisorLost& event);
 void job_stopped(Machine& m, JobConnection connection);
