@@ -57,7 +57,8 @@ struct EndedAttempt {
   Generation generation;
   Timeline timeline;
   std::size_t machine = 0;
-  ExitRecord exit;
+  ExitRecord exit;            ///< as its supervisor recorded it
+  bool work_remains = false;  ///< it stopped because it was asked to, whatever its exit code
   Instant at;
 };
 

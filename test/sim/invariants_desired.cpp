@@ -90,6 +90,7 @@ Violation Invariants::judge(const SimController& controller,
                   generation.brief(), world_.machine(controller.machine_index()).name.str());
   if (end == ended.end() || end->exit.kind != ExitRecord::Kind::success)
     return who + ", which did not succeed";
+  if (end->work_remains) return who + ", which only stopped as it was asked to";
   // Every fork after the one that began this timeline must have been a takeover after a loss; the
   // last may be the return to it.
   bool begun = std::none_of(job.forks.begin(), job.forks.end(), [&](const auto& known) {

@@ -192,9 +192,12 @@ void SimJob::answer(const env::CheckpointReply& reply) {
 
 void SimJob::after_checkpoint() {
   if (!running_) return;
-  if (stop_asked_ && connection_) {
-    world_.tell_current_agent(machine_, agent::JobStopped{*connection_});
-    exit_.kind = ExitRecord::Kind::stopped;
+  if (stop_asked_) {
+    // It says so if it can, and exits with 0: a success for its supervisor. Only who heard it, or
+    // knows that it was asked, knows better.
+    if (connection_) world_.tell_current_agent(machine_, agent::JobStopped{*connection_});
+    exit_.kind = ExitRecord::Kind::success;
+    work_remains_ = true;
     later(random_.millis(10, 1500), "job stops", &SimJob::kill_now);
     running_ = false;
     return;
@@ -257,7 +260,7 @@ void SimJob::lose_supervisor() {
 }
 
 void SimJob::kill_now() {
-  exit_with(exit_.kind, 0, exit_.kind == ExitRecord::Kind::success ? "finished" : "stopped");
+  exit_with(exit_.kind, 0, "finished");
 }
 
 void SimJob::exit_with(ExitRecord::Kind kind, std::int64_t code, std::string words) {
@@ -274,7 +277,7 @@ void SimJob::reap() {
   exit_.ended = world_.machine(machine_).wall();
   if (exit_.ran.value == 0) exit_.ran = world_.schedule.now() - began_;
   alive_ = false;
-  world_.attempt_ended(machine_, launch_, exit_);
+  world_.attempt_ended(machine_, launch_, exit_, work_remains_);
 }
 
 }  // namespace zed::sim

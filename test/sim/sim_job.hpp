@@ -99,6 +99,7 @@ private:
   bool resume_when_thawed_ = false;
   bool stop_asked_ = false;
   bool checkpoint_asked_ = false;
+  bool work_remains_ = false;  ///< it stopped because it was asked to
   std::optional<StopMode> terminated_;
   std::optional<Instant> lease_until_;
   std::optional<std::uint64_t> connection_;

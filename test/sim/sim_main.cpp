@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -57,6 +59,21 @@ bool play_one(std::uint64_t seed, const Options& options, Planted planted) {
   return false;
 }
 
+constexpr std::uint64_t seeds_by_default = 300;
+
+/// "A..B", or what ZED_SIM_SEEDS says (slow builds play fewer), or the first 300.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> range_of(const std::string& text) {
+  if (text.empty()) {
+    const char* count = std::getenv("ZED_SIM_SEEDS");
+    return std::pair{std::uint64_t{1},
+                     count != nullptr ? std::strtoull(count, nullptr, 10) : seeds_by_default};
+  }
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return std::nullopt;
+  return std::pair{std::strtoull(text.c_str(), nullptr, 10),
+                   std::strtoull(text.c_str() + dots + 2, nullptr, 10)};
+}
+
 int play_range(std::uint64_t from, std::uint64_t to, const Options& options, Planted planted) {
   std::uint64_t failed = 0;
   std::uint64_t played = 0;
@@ -76,7 +93,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Plays whole lives of a simulated fleet from seeds and checks its invariants."};
   app.add_option("--seed", options.seed, "play this one seed");
-  app.add_option("--seeds", options.seeds, "play a range: A..B");
+  app.add_option("--seeds", options.seeds,
+                 "play a range: A..B (default: 1..$ZED_SIM_SEEDS, else 1..300)");
   app.add_flag("--forever", options.forever, "play seeds until one fails");
   app.add_flag("--trace", options.trace, "print what happens");
   app.add_flag("--shrink", options.shrink, "leave out faults that a failure does not need");
@@ -91,12 +109,10 @@ int main(int argc, char** argv) {
   }
   if (options.seed != 0) return play_one(options.seed, options, *planted) ? 0 : 1;
   if (options.forever) return play_range(1, UINT64_MAX, options, *planted);
-  const std::size_t dots = options.seeds.find("..");
-  if (dots == std::string::npos) {
-    fmt::print(stderr, "zed_sim: say --seed N, --seeds A..B or --forever\n");
+  const auto range = range_of(options.seeds);
+  if (!range || range->first == 0 || range->second < range->first) {
+    fmt::print(stderr, "zed_sim: a range is A..B (or ZED_SIM_SEEDS=B), with 0 < A <= B\n");
     return 2;
   }
-  return play_range(std::strtoull(options.seeds.c_str(), nullptr, 10),
-                    std::strtoull(options.seeds.c_str() + dots + 2, nullptr, 10), options,
-                    *planted);
+  return play_range(range->first, range->second, options, *planted);
 }

@@ -125,9 +125,21 @@ void World::boot_machine(std::size_t index) {
                    [this, index] { start_controller(index); });
 }
 
+bool World::is_elsewhere(std::size_t index, const CheckpointId& snapshot) {
+  return std::any_of(machines_.begin(), machines_.end(), [&](const auto& m) {
+    if (m->index == index || m->disk_lost) return false;
+    const std::vector<Dataset> all = m->disk.look_at_all();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Dataset& dataset) { return dataset.find(snapshot) != nullptr; });
+  });
+}
+
 void World::lose_disk(std::size_t index) {
   Machine& m = machine(index);
   crash_machine(index);
+  for (const Dataset& dataset : m.disk.look_at_all())
+    for (const Snapshot& snapshot : dataset.snapshots)
+      if (!is_elsewhere(index, snapshot.id)) history.may_be_gone.insert(snapshot.id);
   m.disk_lost = true;
   history.lost_disks.push_back(index);
   touch(index);
@@ -150,15 +162,16 @@ void World::tell_current_agent(std::size_t index, const agent::Event& event) {
   if (const auto& agent = machine(index).agent) tell_agent(index, agent->run(), event);
 }
 
-void World::attempt_ended(std::size_t index, const env::LaunchRequest& launch, ExitRecord exit) {
+void World::attempt_ended(std::size_t index, const env::LaunchRequest& launch, ExitRecord exit,
+                          bool work_remains) {
   Machine& m = machine(index);
   const Attempt& attempt = launch.attempt;
   auto found = m.disk.attempts.find({attempt.job, attempt.generation});
   if (!m.up || found == m.disk.attempts.end() || found->second.exit) return;
   found->second.exit = exit;
   found->second.process.reset();
-  history.ended.push_back(
-      {attempt.job, attempt.generation, attempt.timeline, index, exit, schedule.now()});
+  history.ended.push_back({attempt.job, attempt.generation, attempt.timeline, index, exit,
+                           work_remains, schedule.now()});
   tell_current_agent(index, agent::AttemptExited{attempt.job, attempt.generation, exit});
 }
 

@@ -62,7 +62,7 @@ public:
   /// Power off: agent, controller and every process there end; the disk stays.
   void crash_machine(std::size_t index);
   void boot_machine(std::size_t index);
-  /// The machine never comes back, nor does its disk.
+  /// The machine never comes back, nor does its disk, nor what was on no other one.
   void lose_disk(std::size_t index);
 
   bool agent_runs(std::size_t machine, std::uint64_t run) const;
@@ -70,7 +70,8 @@ public:
   void tell_agent(std::size_t machine, std::uint64_t run, const agent::Event& event);
   void tell_current_agent(std::size_t machine, const agent::Event& event);
   /// All processes of an attempt are gone: the exit record becomes durable and the agent hears it.
-  void attempt_ended(std::size_t machine, const env::LaunchRequest& launch, ExitRecord exit);
+  void attempt_ended(std::size_t machine, const env::LaunchRequest& launch, ExitRecord exit,
+                     bool work_remains = false);
   /// A store's content may have changed: invariants look at it again.
   void touch(std::size_t machine) { touched_.insert(machine); }
   std::set<std::size_t> take_touched() { return std::exchange(touched_, {}); }
@@ -105,6 +106,7 @@ public:
   std::uint64_t next_attempt() { return ++last_attempt_; }
 
 private:
+  bool is_elsewhere(std::size_t machine, const CheckpointId& snapshot);
   void make_machine(std::size_t index, const struct Hardware& hardware);
   void note_store_change(std::size_t machine, const env::StoreRequest& request,
                          const env::StoreReply& reply);
