@@ -133,10 +133,14 @@ std::optional<std::string> checkpoint_property(const Snapshot* checkpoint) {
 
 PropertyChanges fork_changes(const ApplyFork& action, const Dataset& there,
                              const Snapshot* checkpoint) {
+  // A replica that went back to its home's history is told of a fork that it had followed before: a
+  // later generation may have been there since, and generations only grow.
+  const Generation generation =
+      std::max(there.generation().value_or(Generation{}), action.fork.timeline);
   return {{property::uuid, action.uuid.str()},
           {property::type, type_of(there)},
           {property::timeline, action.fork.timeline.str()},
-          {property::generation, action.fork.timeline.str()},
+          {property::generation, generation.str()},
           {property::home, action.home.str()},
           {property::status, std::string(to_string(JobState::pending))},
           {property::lineage, extended_lineage(there.property(property::lineage), action.fork)},

@@ -216,16 +216,35 @@ PropertyChanges held_change(const Machine& m, const DatasetName& dataset) {
 }
 
 void release_in_turn(Machine& m, const Turn& turn, const std::string& snapshot,
-                     const std::string& tag) {
+                     const std::string& tag, std::int64_t failures);
+
+/// A hold that stayed would keep its snapshot for ever, and a fork that discards would never end.
+/// The turn is kept for the first tries: after a rename nobody would know whose hold it was.
+void release_again(Machine& m, const Turn& turn, const std::string& snapshot,
+                   const std::string& tag, std::int64_t failures) {
+  constexpr std::int64_t tries_in_turn = 6;
+  if (failures < tries_in_turn) {
+    const Millis pause{100 * (std::int64_t{1} << failures)};
+    return m.after(pause, [&m, turn, snapshot, tag, failures] {
+      release_in_turn(m, turn, snapshot, tag, failures);
+    });
+  }
+  m.after(seconds(30),
+          [&m, dataset = turn->dataset(), snapshot, tag] { release(m, dataset, snapshot, tag); });
+}
+
+void release_in_turn(Machine& m, const Turn& turn, const std::string& snapshot,
+                     const std::string& tag, std::int64_t failures) {
   DatasetName dataset = turn->dataset();
-  m.call(env::ReleaseSnapshot{SnapshotName{dataset, snapshot}, tag}, [&m, turn, dataset, snapshot,
-                                                                      tag](StoreResult released) {
-    bool gone = released || released.error().code == ErrorCode::not_found;
-    if (!gone) return;  // the property still names it: the next run tries again
-    m.held[dataset].erase(snapshot + "=" + tag);
-    m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)}, [turn](StoreResult) {});
-    if (m.held[dataset].empty()) m.held.erase(dataset);
-  });
+  m.call(
+      env::ReleaseSnapshot{SnapshotName{dataset, snapshot}, tag},
+      [&m, turn, dataset, snapshot, tag, failures](StoreResult released) {
+        bool gone = released || released.error().code == ErrorCode::not_found;
+        if (!gone) return release_again(m, turn, snapshot, tag, failures + 1);
+        m.held[dataset].erase(snapshot + "=" + tag);
+        m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)}, [turn](StoreResult) {});
+        if (m.held[dataset].empty()) m.held.erase(dataset);
+      });
 }
 
 }  // namespace
@@ -246,7 +265,10 @@ void release(Machine& m, const DatasetName& dataset, const std::string& snapshot
              const std::string& tag) {
   auto holds = m.held.find(dataset);
   if (holds == m.held.end() || holds->second.count(snapshot + "=" + tag) == 0) return;
-  m.take_turn(dataset, [&m, snapshot, tag](Turn turn) { release_in_turn(m, turn, snapshot, tag); });
+  bool queued = m.take_turn(
+      dataset, [&m, snapshot, tag](Turn turn) { release_in_turn(m, turn, snapshot, tag, 0); });
+  if (!queued)
+    m.after(seconds(30), [&m, dataset, snapshot, tag] { release(m, dataset, snapshot, tag); });
 }
 
 void release_left_holds(Machine& m) {

@@ -41,6 +41,26 @@ TEST(Transfers, ASnapshotIsHeldWhileItIsSent) {
   EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
 }
 
+TEST(Transfers, AHoldIsReleasedAlthoughTheStoreFailsForAWhile) {
+  Bench b;
+  make_model(b);
+  b.start();
+  Ticket ticket = ticket_of("v1");
+  std::swap(ticket.source, ticket.target);
+  b.order(SendSnapshot{ticket});
+  StepId step = b.last_step();
+  int failures = 2;
+  b.store.set_fault_hook(
+      [&](std::string_view operation, const DatasetName&) -> std::optional<sim::StoreFault> {
+        if (operation != "release" || failures-- <= 0) return std::nullopt;
+        return sim::StoreFault{ErrorCode::io, failures == 0};
+      });
+  b.feed(TransferEnded{step, TransferOutcome{Bytes{100}, {}}});
+  b.pass(seconds(3));
+  b.store.set_fault_hook(nullptr);
+  EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
+}
+
 TEST(Transfers, HoldsThatACrashLeftAreReleasedAtStart) {
   Bench b;
   make_model(b);
