@@ -117,6 +117,7 @@ void on_tick(Machine& m) {
   }
   m.steps.sweep(now);
   m.journal.retry(now, m.out);
+  m.journal.repeat(now);
   expire_requests(m);
   grant_leases(m);
   tend_second(m);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t batch_bytes = largest_record;
 constexpr std::size_t window_bytes = std::size_t{1} << 20;  ///< sent and not yet stored
-constexpr std::size_t compact_at_least = 4096;              ///< records
+constexpr Millis repeat_after = seconds(10);
+constexpr std::size_t compact_at_least = 4096;  ///< records
 
 }  // namespace
 
@@ -83,6 +84,18 @@ void Journal::send(const ControllerTerm& term, std::vector<Effect>& out) {
     sent_ = next - 1;
     out.push_back(SayToAgent{*second_, std::move(message)});
   }
+}
+
+void Journal::repeat(Instant now) {
+  const bool idle = !second_ || stored_ == sent_ || stored_ != watched_;
+  if (idle || now - watched_since_ < repeat_after) {
+    if (idle) watched_since_ = now;
+    watched_ = stored_;
+    return;
+  }
+  watched_since_ = now;
+  reset_ = stored_ == 0;
+  sent_ = stored_;
 }
 
 bool Journal::wants_compaction(std::size_t live) const {

@@ -48,6 +48,10 @@ public:
   /// Sends what is durable here and not yet there, a bounded amount at a time.
   void send(const ControllerTerm& term, std::vector<Effect>& out);
 
+  /// What was sent and is not stored after a while is sent again: the second node's disk may have
+  /// refused it.
+  void repeat(Instant now);
+
   /// Whether the journal has grown enough over `live` records to be worth rewriting.
   bool wants_compaction(std::size_t live) const;
   /// Replaces all records; nothing may be outstanding.
@@ -64,6 +68,8 @@ private:
   std::uint64_t compacted_ = 0;
   std::optional<LinkId> second_;
   std::uint64_t sent_ = 0;
+  std::uint64_t watched_ = 0;  ///< stored_ as of watched_since_
+  Instant watched_since_;
   bool reset_ = false;  ///< the next message to the second node begins its copy anew
   std::optional<Error> broken_;
   Instant retry_at_;

@@ -78,6 +78,32 @@ TEST(Journal, IsSafeOnlyByWhatWasSent) {
   EXPECT_FALSE(journal.is_stored(1));
 }
 
+TEST(Journal, RepeatsWhatTheSecondNodeDidNotStore) {
+  Journal journal = with_records(3);
+  journal.second_connected(1, reign, reign, 1);
+  EXPECT_EQ(send(journal), "2+2");
+  journal.repeat(Instant{0});
+  journal.repeat(Instant{9'999});
+  EXPECT_EQ(send(journal), "") << "it may just be slow";
+  journal.stored(2);
+  journal.repeat(Instant{10'000});
+  EXPECT_EQ(send(journal), "") << "it gets on";
+  journal.repeat(Instant{20'000});
+  EXPECT_EQ(send(journal), "3+1");
+  journal.stored(3);
+  journal.repeat(Instant{60'000});
+  EXPECT_EQ(send(journal), "");
+}
+
+TEST(Journal, RepeatsABeginningThatWasRefused) {
+  Journal journal = with_records(3);
+  journal.second_connected(1, reign, {}, 0);
+  EXPECT_EQ(send(journal), "!1+3");
+  journal.repeat(Instant{0});
+  journal.repeat(Instant{10'000});
+  EXPECT_EQ(send(journal), "!1+3");
+}
+
 TEST(Journal, RepeatsWhatCouldNotBeWritten) {
   Journal journal = with_records(1);
   std::vector<Effect> out;
