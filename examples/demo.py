@@ -136,36 +136,38 @@ def epoch_of(row):
     return int(row["name"].split("-")[1].split(".")[0]) if row else 0
 
 
-def make_models(folder):
-    (folder / "models").mkdir()
+def make_models(cluster):
+    (cluster / "models").mkdir()
     for name, options in (("digits-base", []), ("digits-wide", ["--hidden", "51200"])):
-        subprocess.run([sys.executable, str(folder / "train_digits.py"), "--initial", *options,
-                        "--out", str(folder / "models" / f"{name}.npz")], check=True,
+        subprocess.run([sys.executable, str(cluster / "train_digits.py"), "--initial", *options,
+                        "--out", str(cluster / "models" / f"{name}.npz")], check=True,
                        stdout=subprocess.DEVNULL)
 
 
 def prepare(folder):
-    for name in ("digits.exs", "train_digits.py"):
-        shutil.copy(EXAMPLES / name, folder / name)
-    make_models(folder)
+    cluster = folder / "cluster"  # what the job's `code "."` packs
+    cluster.mkdir()
+    for name in ("digits.exs", "train_digits.py", ".zedignore"):
+        shutil.copy(EXAMPLES / name, cluster / name)
+    make_models(cluster)
 
 
 def train_alone(folder):
     """The same training, undisturbed and without Zed: what the fleet's must equal."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ZED_")}
     out = folder / "alone.npz"
-    subprocess.run([sys.executable, str(folder / "train_digits.py"), "--epochs", str(EPOCHS),
+    subprocess.run([sys.executable, str(EXAMPLES / "train_digits.py"), "--epochs", str(EPOCHS),
                     "--out", str(out)], check=True, env=environment, stdout=subprocess.DEVNULL)
     return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
 def replicate_models(fleet):
     def copies():
-        models = {row["name"]: row for row in fleet.ask("models")["models"]}
-        nodes = {name: sorted(copy["node"] for copy in row["copies"]) for name, row in models.items()}
+        nodes = {row["dataset"]: sorted(copy["node"] for copy in row["copies"])
+                 for row in fleet.ask("models")["models"]}
         everywhere = sorted(node["name"] for node in FLEET["nodes"])
-        base_is_there = nodes.get("digits_base") == everywhere
-        wide_is_there = nodes.get("digits_wide") == ["macbook", "server", "workstation"]
+        base_is_there = nodes.get("models/digits-base") == everywhere
+        wide_is_there = nodes.get("models/digits-wide") == ["macbook", "server", "workstation"]
         return base_is_there and wide_is_there
 
     wait_for("the models to be replicated", copies)
@@ -235,8 +237,11 @@ def story(folder):
     (folder / "fleet.json").write_text(json.dumps(FLEET))
     fleet.say("dev", "up", str(folder / "fleet.json"))
     try:
-        title("The cluster file becomes the fleet; models go where the policies want them.")
-        fleet.say("apply", str(folder / "digits.exs"), "--yes")
+        title("Two models are made on the server. The cluster file says where they go.")
+        for name, vram in (("digits-base", 8), ("digits-wide", 24)):
+            fleet.say("model", "add", str(folder / "cluster/models" / f"{name}.npz"), "--name", name,
+                      "--version", "1.0", "--requires", f"vram={vram}", "--node", "server")
+        fleet.say("apply", str(folder / "cluster/digits.exs"), "--yes")
         replicate_models(fleet)
         fleet.say("nodes")
         fleet.say("models")

@@ -183,7 +183,7 @@ Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConf
   std::unique_ptr<AgentShell> shell(
       new AgentShell(loop, std::move(config), store, gpus, std::move(files)));
   ZED_CHECK(shell->open());
-  shell->begin();
+  ZED_CHECK(shell->begin());
   return shell;
 }
 
@@ -224,7 +224,7 @@ Status AgentShell::open() {
   return {};
 }
 
-void AgentShell::begin() {
+Status AgentShell::begin() {
   agent::Started started;
   started.node = files_.record().node;
   started.name = config_.name;
@@ -255,12 +255,11 @@ void AgentShell::begin() {
   };
   handlers.gone = [this](LinkId link) { take(agent::ControllerGone{link}); };
   auto links = ControllerLinks::open(loop_, config_.beam, config_.controllers, std::move(handlers));
-  if (links)
-    links_ = std::move(*links);
-  else
-    log_error(links.error().describe());
+  if (!links) return fail(std::move(links).error());
+  links_ = std::move(*links);
   tick();
   probe_timer_.start(probe_every, [this] { probe_gpus(); });
+  return {};
 }
 
 void AgentShell::take(agent::Event event) {

@@ -48,7 +48,7 @@ private:
   AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, env::Gpus& gpus,
              NodeFiles files);
   Status open();
-  void begin();
+  Status begin();
   void take(agent::Event event);
   void tick();
   void probe_gpus();

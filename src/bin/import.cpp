@@ -94,32 +94,55 @@ Status copy_into(const fs::path& source, const fs::path& target, bool is_code) {
   return {};
 }
 
-/// The dataset, empty and writable; what an import that was cut off left behind is used again.
+/// Set while an import is not complete: what is cut off can be told from what somebody made.
+constexpr char importing[] = "importing";
+
+/// An empty, writable dataset; what an import that was cut off left behind goes.
 Status make_room(env::Store& store, const ImportFiles& import) {
   auto present = store.inspect(import.dataset);
   if (!present && present.error().code != ErrorCode::not_found)
     return fail(std::move(present).error());
-  if (!present) return store.create(import.dataset, import.properties);
-  auto uuid = import.properties.find(property::uuid);
-  bool ours = uuid != import.properties.end() && present->property(property::uuid) == uuid->second;
-  if (!ours || !present->snapshots.empty())
-    return fail(ErrorCode::exists, import.dataset.str() + " is there already",
-                "choose another name, or remove the old one first");
-  return {};
+  if (present) {
+    bool cut_off = !present->property(importing).empty() && present->snapshots.empty();
+    if (!cut_off)
+      return fail(ErrorCode::exists, import.dataset.str() + " is there already",
+                  "choose another name, or remove the old one first");
+    ZED_CHECK(store.destroy(import.dataset));
+  }
+  Properties properties = import.properties;
+  properties[importing] = "true";
+  return store.create(import.dataset, properties);
+}
+
+/// A folder that holds the pool would be copied into itself without end.
+Status check_outside(const fs::path& source, const fs::path& live) {
+  std::error_code error;
+  fs::path outer = fs::weakly_canonical(source, error) / "";
+  fs::path inner = fs::weakly_canonical(live, error) / "";
+  auto [end, at] = std::mismatch(outer.begin(), std::prev(outer.end()), inner.begin(), inner.end());
+  if (end != std::prev(outer.end())) return {};
+  return fail(ErrorCode::invalid, source.string() + " holds this node's own pool",
+              "name a folder that has only what is wanted");
 }
 
 }  // namespace
 
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import) {
   if (auto present = store.inspect(import.dataset))
-    if (const Snapshot* done = present->find(import.snapshot)) return *done;
+    if (const Snapshot* done = present->find(import.snapshot)) {
+      ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
+      ZED_CHECK(store.set_readonly(import.dataset, true));
+      return *done;
+    }
   ZED_CHECK(make_room(store, import));
   ZED_TRY(fs::path live, store.open_live(import.dataset));
+  ZED_CHECK(check_outside(import.path, live));
   auto type = import.properties.find(property::type);
   bool is_code = type != import.properties.end() && type->second == "code";
   ZED_CHECK(copy_into(import.path, live, is_code));
   ZED_TRY(auto name, SnapshotName::of(import.dataset, import.snapshot_name));
   ZED_TRY(Snapshot snapshot, store.snapshot(name, {{property::id, import.snapshot.str()}}));
+  ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
   ZED_CHECK(store.set_readonly(import.dataset, true));
   return snapshot;
 }

@@ -1,4 +1,7 @@
+#include <cstdlib>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "cli/render.hpp"
@@ -24,13 +27,23 @@ Style style_of(JobState state) {
   return Style::plain;
 }
 
+/// Four digits of a number that has more; anything else as it is. `--json` has all of them.
+std::string shortened(const std::string& value) {
+  constexpr std::size_t short_enough = 7;
+  char* end = nullptr;
+  double number = std::strtod(value.c_str(), &end);
+  bool is_number = !value.empty() && end == value.c_str() + value.size();
+  return is_number && value.size() > short_enough ? fmt::format("{:.4g}", number) : value;
+}
+
 /// "loss 0.0023, accuracy 0.91": the loss first, it is what people look for.
 std::string metrics_of(const std::map<std::string, std::string>& metrics) {
   std::vector<std::string> parts;
   if (auto loss = metrics.find("loss"); loss != metrics.end())
-    parts.push_back("loss " + loss->second);
+    parts.push_back("loss " + shortened(loss->second));
   for (const auto& [name, value] : metrics)
-    if (name != "loss" && name != "epoch" && name != "step") parts.push_back(name + " " + value);
+    if (name != "loss" && name != "epoch" && name != "step")
+      parts.push_back(name + " " + shortened(value));
   return join(parts, ", ");
 }
 

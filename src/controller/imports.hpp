@@ -20,6 +20,8 @@ struct Import {
 Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
                          const std::string& why);
 std::string import_need(const DatasetName& dataset);
+/// Whether an import of that name is complete somewhere; one that was cut off has no snapshot.
+bool is_imported(const Machine& m, const DatasetName& dataset);
 
 /// Where a job's submitted code is kept: zed/code/<the job's id>.
 DatasetName code_dataset(const JobId& job);

@@ -18,7 +18,7 @@ bool is_anyone_awaited(const Machine& m) {
 
 void want_import(Machine& m, const NodeName& node, const Import& import) {
   const std::string need = import_need(import.dataset);
-  if (m.fleet.uuid_of(import.dataset) || m.steps.is_live(need) || !m.fleet.is_ready(node)) return;
+  if (is_imported(m, import.dataset) || m.steps.is_live(need) || !m.fleet.is_ready(node)) return;
   auto step = step_of(m, node, import, "the cluster file declares it");
   if (step) m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out);
 }
@@ -42,6 +42,14 @@ void complete_model(Machine& m, const DatasetId& uuid) {
 
 std::string import_need(const DatasetName& dataset) {
   return "import:" + dataset.str();
+}
+
+bool is_imported(const Machine& m, const DatasetName& dataset) {
+  auto uuid = m.fleet.uuid_of(dataset);
+  if (!uuid) return false;
+  for (const NodeName& holder : m.fleet.holders(*uuid))
+    if (m.fleet.copy(holder, *uuid)->newest() != nullptr) return true;
+  return false;
 }
 
 Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
@@ -74,7 +82,7 @@ DatasetName code_dataset(const JobId& job) {
 }
 
 void import_code(Machine& m, const DesiredJob& job) {
-  if (!job.job.code || m.fleet.uuid_of(code_dataset(job.job.id)) || is_anyone_awaited(m)) return;
+  if (!job.job.code || is_imported(m, code_dataset(job.job.id)) || is_anyone_awaited(m)) return;
   want_import(m, m.files_node(),
               {code_dataset(job.job.id), *job.job.code, "code", job.job.name.str(), "1", {}, {}});
 }

@@ -127,7 +127,7 @@ bool gather_code(Machine& m, const DesiredJob& job, StartAttempt& start) {
   const Dataset* copy = m.fleet.copy(job.placed->node, job.dataset_uuid());
   if (!job.job.code || (copy != nullptr && !copy->snapshots.empty())) return true;
   DatasetName dataset = code_dataset(job.job.id);
-  if (!m.fleet.uuid_of(dataset)) {
+  if (!is_imported(m, dataset)) {
     import_code(m, job);
     auto error = m.steps.last_error(import_need(dataset));
     waits(m, job,

@@ -80,7 +80,8 @@ void handle(const Asked& asked, const api::AddModel& op) {
         api::AddModelReply reply{name, import.dataset.str(), node.str(), "@" + import.snapshot_name,
                                  Bytes{}};
         DatasetId uuid = DatasetId::parse(import.properties.at(property::uuid)).value();
-        if (const Dataset* copy = machine.fleet.copy(node, uuid)) reply.size = copy->used;
+        const Dataset* copy = machine.fleet.copy(node, uuid);
+        if (copy != nullptr && copy->newest() != nullptr) reply.size = copy->newest()->referenced;
         return api::encode_reply(reply);
       });
 }

@@ -75,7 +75,7 @@ api::ModelRow model_row(const Machine& m, const DatasetName& dataset, const Data
     row.properties = newest->properties;
     row.version = newest->property("version");
     row.requirement = newest->property("requires");
-    row.size = newest->used;
+    if (newest->newest() != nullptr) row.size = newest->newest()->referenced;
     if (std::string name = newest->property(property::name); !name.empty()) row.name = name;
   }
   for (const auto& [name, node] : m.fleet.view().nodes) {

@@ -65,7 +65,8 @@ std::map<std::string, std::string> metrics_of(const Snapshot& snapshot) {
       property::type,    property::uuid,       property::name,     property::home,
       property::status,  property::generation, property::timeline, property::lineage,
       property::parent,  property::id,         property::job,      property::seq,
-      property::metrics, property::closing,    property::intent,   property::branch_of};
+      property::metrics, property::closing,    property::intent,   property::branch_of,
+      "request"};  // the job's number of its request (docs/agent.md)
   for (const auto& [key, value] : snapshot.properties)
     if (!own.contains(key)) metrics.emplace(key, value);
   return metrics;

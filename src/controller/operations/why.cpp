@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/names.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "controller/place_request.hpp"
@@ -42,6 +43,30 @@ std::vector<std::string> reasons_of(const Machine& m, const DesiredJob& job) {
   return reasons;
 }
 
+/// Where the job would go, or what keeps it from every node.
+void explain_place(const Machine& m, const DesiredJob& job, api::WhyReply& reply) {
+  auto request = place_request(m, job);
+  request.reservations = m.fleet.reservations();
+  auto result = sched::place(m.fleet.view(), request);
+  if (auto* rejection = std::get_if<Rejection>(&result)) {
+    reply.rejection = *rejection;
+    reply.reasons.push_back(sched::show(*rejection));
+  } else {
+    reply.placement = std::get<Placement>(result);
+  }
+}
+
+/// A declared job that was never dispatched, perhaps because no node can hold it.
+api::WhyReply why_declared(const Machine& m, const Job& declared) {
+  DesiredJob job;
+  job.job = declared;
+  api::WhyReply reply;
+  reply.job = row_of_declared(declared);
+  reply.reasons.push_back(reply.job.reason);
+  explain_place(m, job, reply);
+  return reply;
+}
+
 }  // namespace
 
 std::optional<Rejection> impossible(const Machine& m, const DesiredJob& job) {
@@ -74,6 +99,8 @@ void handle(const Asked& asked, const api::MatchNodes& op) {
 
 void handle(const Asked& asked, const api::WhyJob& op) {
   const Machine& m = asked.m;
+  auto declared = find_declared_job(m.desired, op.job);
+  if (declared && !find_job(m.desired, op.job)) return asked.reply(why_declared(m, **declared));
   DesiredJob* job = job_or_refuse(asked, op.job);
   if (job == nullptr) return;
   api::WhyReply reply;
@@ -81,17 +108,7 @@ void handle(const Asked& asked, const api::WhyJob& op) {
   reply.reasons = reasons_of(m, *job);
   if (job->placed)
     reply.placement = Placement{job->placed->node, job->placed->gpus, 0, job->placed->why};
-  if (!job->placed && !job->is_over()) {
-    auto request = place_request(m, *job);
-    request.reservations = m.fleet.reservations();
-    auto result = sched::place(m.fleet.view(), request);
-    if (auto* rejection = std::get_if<Rejection>(&result)) {
-      reply.rejection = *rejection;
-      reply.reasons.push_back(sched::show(*rejection));
-    } else {
-      reply.placement = std::get<Placement>(result);
-    }
-  }
+  if (!job->placed && !job->is_over()) explain_place(m, *job, reply);
   asked.reply(reply);
 }
 
