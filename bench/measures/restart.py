@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .burst import submit_all
+from .burst import submit_in_files
 from .fleet import SocketConnection, running_fleet
 from .machine import BenchError, wait_until
 from .table import Row
@@ -68,8 +68,7 @@ def measure(bench):
         wait_until("the node to be back", lambda: connection.call("status")["nodes"].get("up") == 1)
         connection.call("node-duty", node="n1", duty="cordon")
         jobs = {f"wait{i:04}": ["true"] for i in range(count)}
-        fleet.declare(jobs)
-        submit_all(fleet, list(jobs))
+        submit_in_files(fleet, jobs)
         full = restart_p50(fleet, rounds, count)
     return [
         Row("restart", f"start to answer, {count:,} pending jobs", full, "ms", "with an empty journal", empty),
