@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <set>
 
 #include <fcntl.h>
@@ -170,16 +171,21 @@ Status start_agent(const DevFleet& fleet, const DevNode& node) {
   return {};
 }
 
-/// Asks until `done` says so about the nodes. A daemon that ends meanwhile ends the wait.
-Status wait_for_nodes(Context& context, const DevFleet& fleet, Progress& progress, Millis limit,
-                      const std::string& doing,
-                      const std::function<bool(const api::NodesReply&, std::string&)>& done) {
+using Steady = std::chrono::steady_clock::time_point;
+
+/// Asks until `done` says so about the nodes, as they were when it asked or later. A controller
+/// that ends meanwhile ends the wait.
+Status wait_for_nodes(
+    Context& context, const DevFleet& fleet, Progress& progress, Millis limit,
+    const std::string& doing,
+    const std::function<bool(const api::NodesReply&, Steady asked, std::string& missing)>& done) {
   http::Client client({fleet.socket, seconds(2), context.interrupt().fd()});
   std::string missing;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit.value);
   while (std::chrono::steady_clock::now() < deadline) {
+    const Steady asked = std::chrono::steady_clock::now();
     auto nodes = client.call(api::ListNodes{});
-    if (nodes && done(*nodes, missing)) return {};
+    if (nodes && done(*nodes, asked, missing)) return {};
     if (!nodes && nodes.error().code == ErrorCode::cancelled) return fail(nodes.error());
     if (!running_in(fleet.state_of(controller_name)))
       return fail(ErrorCode::unavailable,
@@ -196,6 +202,16 @@ Status wait_for_nodes(Context& context, const DevFleet& fleet, Progress& progres
               "their logs are in " + (fs::path(fleet.folder) / "log").string());
 }
 
+/// Whether the agent that runs now was heard of: a node looks up for some seconds after the death
+/// of an agent before it.
+bool is_there(const api::NodeRow& row, const std::map<std::string, Steady>& started, Steady asked) {
+  const NodeStatus status = row.node.status;
+  if (!row.joined || status == NodeStatus::lost || status == NodeStatus::suspect) return false;
+  const auto start = started.find(row.node.name.str());
+  if (start == started.end()) return true;
+  return std::chrono::milliseconds(row.node.silent.value) <= asked - start->second;
+}
+
 Status start_fleet(Context& context, const DevFleet& fleet) {
   Progress progress(context);
   if (!running_in(fleet.state_of(controller_name))) {
@@ -203,21 +219,21 @@ Status start_fleet(Context& context, const DevFleet& fleet) {
     ZED_CHECK(start_controller(fleet));
   }
   ZED_CHECK(wait_for_nodes(context, fleet, progress, controller_limit, "starting the controller",
-                           [](const api::NodesReply&, std::string&) { return true; }));
+                           [](const api::NodesReply&, Steady, std::string&) { return true; }));
+  std::map<std::string, Steady> started;
   for (const DevNode& node : fleet.nodes) {
     if (running_in(fleet.state_of(node.name))) continue;
     progress.show("starting " + node.name);
+    started[node.name] = std::chrono::steady_clock::now();
     ZED_CHECK(start_agent(fleet, node));
   }
   return wait_for_nodes(context, fleet, progress, nodes_limit, "starting the nodes",
-                        [&fleet](const api::NodesReply& reply, std::string& missing) {
+                        [&](const api::NodesReply& reply, Steady asked, std::string& missing) {
                           std::set<std::string> wanted;
                           for (const DevNode& node : fleet.nodes)
                             wanted.insert(node.name);
                           for (const api::NodeRow& row : reply.nodes)
-                            if (row.joined && row.node.status != NodeStatus::lost &&
-                                row.node.status != NodeStatus::suspect)
-                              wanted.erase(row.node.name.str());
+                            if (is_there(row, started, asked)) wanted.erase(row.node.name.str());
                           missing = join({wanted.begin(), wanted.end()}, ", ");
                           return wanted.empty();
                         });

@@ -1,0 +1,132 @@
+"""What is in the way when a fleet starts: ports that are taken, stale pid files, a second start."""
+
+import json
+import socket
+import subprocess
+import unittest
+from pathlib import Path
+
+from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, Fleet, FleetCase
+
+
+class PortInUse(FleetCase):
+    starts_up = False
+
+    def setUp(self):
+        super().setUp()
+        self.holder = socket.socket()
+        self.addCleanup(self.holder.close)
+        self.holder.bind(("127.0.0.1", 0))
+        self.holder.listen()
+        self.port = self.holder.getsockname()[1]
+        self.cookie = self.folder / "cookie"
+        self.cookie.write_text("secret")
+        self.cookie.chmod(0o600)
+
+    def refusal(self, program, *options):
+        command = [BINARIES / program, "run", f"--state={self.folder / 'state'}", "--name=alpha",
+                   f"--cookie-file={self.cookie}", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, ERROR, done.stderr)
+        self.assertIn(str(self.port), done.stderr)
+        return done.stderr
+
+    def test_the_controllers(self):
+        self.refusal("zed-controller", f"--port={self.port}", f"--socket={self.folder / 's'}")
+
+    def test_an_agents(self):
+        self.refusal("zed-agent", f"--port={self.port}", "--data-port=0")
+
+    def test_an_agents_for_data(self):
+        self.refusal("zed-agent", "--port=0", f"--data-port={self.port}")
+
+    def test_an_address_beyond_loopback_is_refused(self):
+        for program in ("zed-controller", "zed-agent"):
+            command = [BINARIES / program, "run", f"--state={self.folder / 'state'}", "--name=alpha",
+                       f"--cookie-file={self.cookie}", "--listen=0.0.0.0", "--port=0"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, ERROR, done.stderr)
+            self.assertIn("0.0.0.0", done.stderr)
+
+
+class StalePidFile(FleetCase):
+    nodes = ONE
+
+    def test_of_a_process_that_is_someone_elses(self):
+        """After a power cut the pid may be anybody's: it is neither taken for ours nor killed."""
+        self.fleet.kill("alpha")
+        self.fleet.kill("controller")
+        stranger = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        for daemon in ("alpha", "controller"):
+            path = self.fleet.state_of(daemon) / "pid.json"
+            identity = json.loads(path.read_text())
+            identity["pid"] = stranger.pid
+            path.write_text(json.dumps(identity))
+        self.assertEqual(self.fleet.process("alpha")["state"], "not running")
+        self.fleet.up()
+        self.assertEqual(self.fleet.node_status("alpha"), "up")
+        self.fleet.down()
+        self.assertIsNone(stranger.poll())
+
+    def test_that_is_no_pid_file(self):
+        self.fleet.kill("alpha")
+        for text in ("", "\0\0\0\0", "[" * 10_000, '{"pid": -1}', '{"pid": 1, "boot": "x", "start": 0}'):
+            (self.fleet.state_of("alpha") / "pid.json").write_text(text)
+            self.fleet.up()
+            self.assertEqual(self.fleet.node_status("alpha"), "up")
+            self.fleet.kill("alpha")
+
+    def test_stale_sockets_are_no_obstacle(self):
+        self.dispatch(self.counter(epochs=2, allowed=1))
+        self.fleet.wait_checkpoint("epoch-1")
+        for daemon in ("alpha", "controller"):
+            self.fleet.kill(daemon)
+        self.allow(2)
+        self.fleet.up()
+        self.fleet.wait_state("succeeded")
+
+
+class SecondStart(FleetCase):
+    nodes = TWO
+
+    def test_up_twice_is_up_once(self):
+        pids = [self.fleet.pid(name) for name in ("controller", "alpha", "beta")]
+        self.fleet.up()
+        self.assertEqual(pids, [self.fleet.pid(name) for name in ("controller", "alpha", "beta")])
+
+    def test_another_profile_in_the_same_folder_is_refused(self):
+        profile = self.folder / "other.json"
+        profile.write_text(json.dumps({"schema": 1, "nodes": ONE}))
+        self.fleet.zedctl("dev", "up", profile, status=REFUSED)
+
+    def test_an_agent_beside_the_one_that_runs(self):
+        state = self.fleet.state_of("alpha")
+        words = Path(f"/proc/{self.fleet.pid('alpha')}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, ERROR)
+        self.assertIn(str(state), done.stderr)
+        self.assertEqual(self.fleet.node_status("alpha"), "up")
+
+    def test_down_up_goes_on(self):
+        self.dispatch(self.counter(epochs=3, allowed=2))
+        self.fleet.wait_checkpoint("epoch-2")
+        self.fleet.down()
+        self.allow(3)
+        self.fleet.up()
+        self.fleet.wait_state("succeeded")
+        self.assertEqual(self.fleet.current(), ["epoch-1", "epoch-2", "epoch-3"])
+
+    def test_a_broken_profile(self):
+        for text in ("{", '{"schema": 2}', '{"schema": 1, "nodes": []}', '{"schema": 1, "nodes": [{"name": "../x"}]}',
+                     '{"schema": 1, "nodes": [{"name": "a", "gpus": "rtx-9999"}]}'):
+            other = Fleet(self.folder / "other", ONE) if (self.folder / "other").mkdir(exist_ok=True) is None else None
+            other.profile.write_text(text)
+            done = other.zedctl("dev", "up", other.profile)
+            self.assertNotEqual(done.returncode, DONE, text)
+            other.zedctl("dev", "down")
+
+
+if __name__ == "__main__":
+    unittest.main()
