@@ -28,5 +28,8 @@ DatasetName code_dataset(const JobId& job);
 /// Has the folder of a job's code packed into that dataset, by the agent of the machine where the
 /// cluster file lies, unless it is there already or a copy of the job has it.
 void import_code(Machine& m, const DesiredJob& job);
+/// The same for a job that is being submitted: tried again at once, and nobody else can have its
+/// code yet. False if the node where it lies is not connected.
+bool pack_code(Machine& m, const DesiredJob& job);
 
 }  // namespace zed::controller

@@ -31,6 +31,8 @@ struct WaitingRequest {
   std::string what;  ///< "import /data/llama as models/llama on server"
   /// The answer once what it waits for has come; `outcome` is set if that was a need.
   std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
+  /// Set instead if the operation goes on from there and answers later.
+  std::function<void(Machine&, RequestId)> proceed;
 };
 
 /// A planned move that is being prepared. Not journalled: derived again after a restart.

@@ -38,6 +38,10 @@ void complete_model(Machine& m, const DatasetId& uuid) {
   m.steps.want("size:" + uuid.str(), JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
 }
 
+Import import_of_code(const DesiredJob& job) {
+  return {code_dataset(job.job.id), *job.job.code, "code", job.job.name.str(), "1", {}, {}};
+}
+
 }  // namespace
 
 std::string import_need(const DatasetName& dataset) {
@@ -83,8 +87,14 @@ DatasetName code_dataset(const JobId& job) {
 
 void import_code(Machine& m, const DesiredJob& job) {
   if (!job.job.code || is_imported(m, code_dataset(job.job.id)) || is_anyone_awaited(m)) return;
-  want_import(m, m.files_node(),
-              {code_dataset(job.job.id), *job.job.code, "code", job.job.name.str(), "1", {}, {}});
+  want_import(m, m.files_node(), import_of_code(job));
+}
+
+bool pack_code(Machine& m, const DesiredJob& job) {
+  const std::string need = import_need(code_dataset(job.job.id));
+  m.steps.forgive(need);
+  want_import(m, m.files_node(), import_of_code(job));
+  return m.steps.is_live(need);
 }
 
 void import_declared(Machine& m) {

@@ -360,6 +360,54 @@ TEST(Story, WhatNoNodeCanEverHoldIsRefusedAndNotRecorded) {
   EXPECT_EQ(reply.error().code, ErrorCode::unplaceable);
   EXPECT_THAT(reply.error().message, HasSubstr("server"));
   EXPECT_TRUE(world.state().desired().jobs.empty());
+  Value why = world.must(on_job<api::WhyJob>("huge"));
+  const Value* rejection = why.find("rejection");
+  ASSERT_NE(rejection, nullptr);
+  for (const char* name : {"server", "workstation", "laptop"})
+    EXPECT_THAT(to_json(*rejection), HasSubstr(name));
+}
+
+const char* const with_code = R"(
+deploy :lab, pool: "tank" do
+  job :coded do
+    run ["train"]
+    code "./src"
+  end
+end
+)";
+
+TEST(Story, CodeIsPackedBeforeTheSubmitIsAnswered) {
+  World world("server: A100/80", node("server"));
+  ASSERT_TRUE(world.apply(with_code));
+  world.agent("server").swallows.insert("import-files");
+  api::Dispatch dispatch;
+  dispatch.job = "coded";
+  dispatch.uuid = std::string(32, 'a');
+  EXPECT_FALSE(world.ask(dispatch)) << "it answered before the code was packed";
+  EXPECT_TRUE(world.state().desired().jobs.empty());
+  EXPECT_TRUE(world.was_told("server", "import-files"));
+
+  World calm("server: A100/80", node("server"));
+  ASSERT_TRUE(calm.apply(with_code));
+  calm.must(dispatch);
+  calm.must(dispatch);
+  EXPECT_EQ(calm.state().desired().jobs.size(), 1u);
+  EXPECT_EQ(calm.show("coded"), "running on server");
+}
+
+TEST(Story, CodeThatCannotBePackedIsNotSubmitted) {
+  World world("server: A100/80", node("server"));
+  ASSERT_TRUE(world.apply(with_code));
+  world.agent("server").refuses.insert("import-files");
+  auto reply = world.dispatch("coded");
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().describe(), HasSubstr("pack the code"));
+  EXPECT_TRUE(world.state().desired().jobs.empty());
+  world.agent("server").refuses.clear();
+  world.pass(seconds(1));
+  EXPECT_TRUE(world.dispatch("coded"));
+  world.pass(seconds(5));
+  EXPECT_EQ(world.show("coded"), "running on server");
 }
 
 TEST(Story, WhatIsOnlyBusyWaitsAndStartsWhenThereIsRoom) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/imports.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
@@ -10,6 +11,8 @@
 
 namespace zed::controller {
 namespace {
+
+constexpr Millis packing_patience = minutes(30);
 
 /// The job that holds the name at present, or nullptr.
 const DesiredJob* holder_of(const DesiredState& desired, const JobName& name) {
@@ -132,6 +135,57 @@ Result<Value> dispatched(Machine& m, const JobId& id) {
   return api::encode_reply(reply);
 }
 
+/// What is to be submitted, or why not.
+Result<DesiredJob> checked_job(const Machine& m, const api::Dispatch& op, const JobId& id) {
+  ZED_TRY(DesiredJob job, job_to_submit(m, op, id));
+  ZED_CHECK(inputs_exist(m, job.job));
+  if (auto rejection = impossible(m, job))
+    return fail(ErrorCode::unplaceable,
+                fmt::format("no node can ever hold job {}: {}", job.job.name.str(),
+                            sched::show(*rejection)),
+                rejection->nearest.empty() ? "" : "the nearest fit is " + rejection->nearest.str());
+  return job;
+}
+
+/// Answers if the same submit came before: its answer was lost.
+bool was_submitted(const Asked& asked, const JobId& id) {
+  if (asked.m.desired.find(id) == nullptr) return false;
+  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+  return true;
+}
+
+void submit(const Asked& asked, const DesiredJob& job) {
+  const JobId id = job.job.id;
+  Record record = Submitted{job.job, asked.by(), asked.m.now.wall};
+  if (encode_record(record).size() > largest_record)
+    return asked.refuse(ErrorCode::invalid, "the job is too large: command and environment have "
+                                            "more than 200 KiB");
+  asked.m.record(record);
+  asked.audit("job " + job.job.name.str(), "dispatched");
+  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+}
+
+/// The folder of code as it is now becomes a dataset, and only then there is a job: what is edited
+/// after the answer is not submitted, and a folder that cannot be read refuses the submit.
+void pack_and_submit(const Asked& asked, const api::Dispatch& op, const DesiredJob& job) {
+  Machine& m = asked.m;
+  const NodeName node = m.files_node();
+  if (!pack_code(m, job))
+    return asked.refuse(ErrorCode::unavailable,
+                        fmt::format("the code of {} lies on {}, which is not connected",
+                                    job.job.name.str(),
+                                    node.empty() ? "a machine without an agent" : node.str()),
+                        "zedctl nodes");
+  asked.continue_on_need(import_need(code_dataset(job.job.id)), node, packing_patience,
+                         "pack the code in " + *job.job.code,
+                         [op, id = job.job.id](const Asked& again) {
+                           if (was_submitted(again, id) || !again.may_change()) return;
+                           auto checked = checked_job(again.m, op, id);
+                           if (!checked) return again.refuse(checked.error());
+                           submit(again, *checked);
+                         });
+}
+
 }  // namespace
 
 void handle(const Asked& asked, const api::Dispatch& op) {
@@ -142,25 +196,12 @@ void handle(const Asked& asked, const api::Dispatch& op) {
     if (!parsed || parsed->is_nil())
       return asked.refuse(ErrorCode::invalid, "uuid is not 32 hexadecimal digits");
     id = *parsed;
-    if (m.desired.find(id) != nullptr)  // the same submit again: its answer was lost
-      return asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+    if (was_submitted(asked, id)) return;
   }
-  auto job = job_to_submit(m, op, id);
+  auto job = checked_job(m, op, id);
   if (!job) return asked.refuse(job.error());
-  if (auto there = inputs_exist(m, job->job); !there) return asked.refuse(there.error());
-  if (auto rejection = impossible(m, *job))
-    return asked.refuse(
-        ErrorCode::unplaceable,
-        fmt::format("no node can ever hold job {}: {}", job->job.name.str(),
-                    sched::show(*rejection)),
-        rejection->nearest.empty() ? "" : "the nearest fit is " + rejection->nearest.str());
-  Record record = Submitted{job->job, asked.by(), m.now.wall};
-  if (encode_record(record).size() > largest_record)
-    return asked.refuse(ErrorCode::invalid, "the job is too large: command and environment have "
-                                            "more than 200 KiB");
-  m.record(record);
-  asked.audit("job " + job->job.name.str(), "dispatched");
-  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+  if (job->job.code && !is_imported(m, code_dataset(id))) return pack_and_submit(asked, op, *job);
+  submit(asked, *job);
 }
 
 }  // namespace zed::controller

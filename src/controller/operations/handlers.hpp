@@ -24,6 +24,9 @@ struct Asked {
   /// Answers by the outcome of a need; fails when `node`'s connection goes or time is up.
   void reply_on_need(const std::string& need, const NodeName& node, Millis within, std::string what,
                      std::function<Result<Value>(Machine&, const NeedOutcome&)> make) const;
+  /// Goes on with `next` once the need is met; refuses as reply_on_need does.
+  void continue_on_need(const std::string& need, const NodeName& node, Millis within,
+                        std::string what, std::function<void(const Asked&)> next) const;
   /// The journal is writable; else the request was refused.
   bool may_change() const;
   /// Who asked, for `by`.

@@ -39,6 +39,19 @@ void Asked::reply_on_need(const std::string& need, const NodeName& node, Millis 
   m.waiting.emplace(request, std::move(waiting));
 }
 
+void Asked::continue_on_need(const std::string& need, const NodeName& node, Millis within,
+                             std::string what, std::function<void(const Asked&)> next) const {
+  WaitingRequest waiting;
+  waiting.need = need;
+  waiting.link = m.fleet.link_of(node);
+  waiting.deadline = m.now.monotonic + within;
+  waiting.what = std::move(what);
+  waiting.proceed = [who = caller, next = std::move(next)](Machine& machine, RequestId number) {
+    next(Asked{machine, number, who});
+  };
+  m.waiting.emplace(request, std::move(waiting));
+}
+
 bool Asked::may_change() const {
   if (!m.journal.broken()) return true;
   refuse(ErrorCode::unavailable,
@@ -91,6 +104,8 @@ void answer_need(Machine& m, const NeedOutcome& outcome) {
     m.waiting.erase(request);
     if (outcome.error)
       m.answer(request, fail(Error(*outcome.error).with(waiting.what)));
+    else if (waiting.proceed)
+      waiting.proceed(m, request);
     else
       m.answer(request, waiting.answer(m, &outcome));
   }
