@@ -109,12 +109,12 @@ def spawn_ms(argv, env=None):
     return taken
 
 
-def rss_mb(pid):
-    """VmRSS in MB (10^6 bytes)."""
+def rss_mb(pid, member="VmRSS"):
+    """VmRSS in MB (10^6 bytes); RssAnon is its part that is shared with no other process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(member + ":"):
             return int(line.split()[1]) * 1024 / 1e6
-    raise BenchError(f"process {pid} has no VmRSS")
+    raise BenchError(f"process {pid} has no {member}")
 
 
 def cpu_seconds(pid):

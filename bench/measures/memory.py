@@ -43,15 +43,18 @@ def of_daemons(bench):
         time.sleep(bench.count(5, 0))
         agent_cpu, controller_cpu = cpu_share([agent, controller], seconds)
         idle = rss_mb(agent), rss_mb(controller)
+        agent_own = rss_mb(agent, "RssAnon")
         fleet.declare({"sleeper": ["sleep", "600"]})
         dispatch(fleet.connection(), "sleeper")
         supervisor = wait_until("the supervisor", lambda: supervisor_of(fleet))
         fleet.wait_for_jobs("running", 1)
         time.sleep(bench.count(2, 0))
-        supervised = rss_mb(supervisor)
+        supervised, supervisor_own = rss_mb(supervisor), rss_mb(supervisor, "RssAnon")
     return [
         bound("agent, idle", idle[0], "MB", AGENT_MB, "<"),
+        Row("memory", "of it the agent's own", agent_own, "MB", "resident", idle[0]),
         bound("supervisor of a sleeping job", supervised, "MB", SUPERVISOR_MB, "<"),
+        Row("memory", "of it the supervisor's own", supervisor_own, "MB", "resident", supervised),
         bound("controller, 1 agent", idle[1], "MB", CONTROLLER_MB, "<"),
         bound(f"agent, CPU over {seconds} s", agent_cpu, "% of a core", AGENT_CPU, "<"),
         Row("memory", f"controller, CPU over {seconds} s", controller_cpu, "% of a core", "agent", agent_cpu),
