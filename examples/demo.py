@@ -126,7 +126,7 @@ class Watch:
     def show(self, row):
         metrics = row["metrics"]
         loss = float(metrics.get("loss", "nan"))
-        bad = loss > 1
+        bad = loss > 2
         mark = f"{RED}← something went wrong{PLAIN}" if bad else f"{GREEN}✓{PLAIN}"
         print(f"  {row['name']:<12} loss {loss:8.4f}  accuracy {float(metrics.get('accuracy', 'nan')):6.4f}"
               f"  on {', '.join(row['nodes']):<24} {mark}", flush=True)
@@ -230,6 +230,23 @@ def prove(fleet, watch, alone):
     ]
 
 
+def show_moved(fleet):
+    """What went from machine to machine, from the fleet's own events."""
+    factor = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    moved = {}
+    for event in fleet.ask("events", "--limit", "1000")["events"]:
+        if event["kind"] != "transfer" or " -> " not in event["text"]:
+            continue
+        route, size = event["text"].split(", ")
+        amount, unit = size.split(" ")
+        dataset = event["subject"].split("@")[0]
+        count, total = moved.get((dataset, route), (0, 0.0))
+        moved[dataset, route] = (count + 1, total + float(amount) * factor[unit])
+    title("What moved")
+    for (dataset, route), (count, total) in sorted(moved.items()):
+        print(f"  {dataset:<40} {route:<26} {count:>3} snapshots {total / 2**20:9.2f} MiB")
+
+
 def story(folder):
     fleet = Fleet(folder)
     prepare(folder)
@@ -251,7 +268,7 @@ def story(folder):
         break_and_roll_back(fleet, watch)
         lose_the_server(fleet, watch)
         fleet.say("checkpoints", JOB)
-        fleet.say("events")
+        show_moved(fleet)
         title("The proof")
         claims = prove(fleet, watch, train_alone(folder))
         for claim, holds, found in claims:

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "controller/machine.hpp"
 #include "controller/timelines.hpp"
 
@@ -118,6 +119,8 @@ struct MessageHandler {
     // It may be what a placed job waits for: its home, or room for a copy.
     for (const auto& entry : m.placed_jobs)
       m.look_at(entry.first);
+    for (const auto& entry : m.moves)
+      m.look_at(entry.first);
   }
   void operator()(const DatasetChanged& change) const {
     Observed seen;
@@ -168,6 +171,16 @@ struct MessageHandler {
     return false;
   }
 };
+
+/// What arrived where, and how many bytes it took.
+void on_transfer_done(Machine& m, const NeedOutcome& outcome) {
+  auto* receive = std::get_if<ReceiveSnapshot>(&outcome.step.action);
+  auto* send = std::get_if<SendSnapshot>(&outcome.step.action);
+  if (receive == nullptr && send == nullptr) return;
+  const Ticket& ticket = receive != nullptr ? receive->ticket : send->ticket;
+  m.tell("transfer", ticket.dataset.str() + "@" + ticket.snapshot_name,
+         ticket.source.str() + " -> " + ticket.target.str() + ", " + show(outcome.moved));
+}
 
 /// An attempt that an agent would not start: given up if trying again cannot help.
 void on_start_refused(Machine& m, const NeedOutcome& outcome) {
@@ -220,6 +233,7 @@ void on_stop_done(Machine& m, const NeedOutcome& outcome) {
 void MessageHandler::operator()(const StepResult& result) const {
   auto outcome = m.steps.result(result, m.now.monotonic, m.out);
   if (!outcome) return;
+  if (!outcome->error) on_transfer_done(m, *outcome);
   if (outcome->error)
     m.tell_once("failed " + outcome->need + outcome->error->message, "transfer",
                 "node " + outcome->step.node.str(),

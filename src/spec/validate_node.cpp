@@ -55,7 +55,7 @@ void read_store(Reader& reader, const Argument& argument, DeclaredNode& node) {
   if (!node.store) reader.wrong(argument.value, keyed(argument), "`:zfs` or `:dir`");
 }
 
-void read_run_as(Reader& reader, const Argument& argument, DeclaredNode& node) {
+void read_run_as(Reader& reader, const Argument& argument) {
   auto user = reader.word(argument.value, keyed(argument));
   if (!user) return;
   auto legal = [](char c) { return is_word_character(c) || c == '-' || c == '.'; };
@@ -63,11 +63,12 @@ void read_run_as(Reader& reader, const Argument& argument, DeclaredNode& node) {
               std::all_of(user->begin(), user->end(), legal);
   if (*user == "root")
     reader.error(argument.value.offset, "jobs never run as root",
-                 "name an ordinary user; without `run_as:` it is `zed-job`");
+                 "name an ordinary user");
   else if (!name)
     reader.error(argument.value.offset, quote(*user) + " is no user name");
   else
-    node.run_as = *user;
+    reader.error(argument.value.offset, "`run_as:` is not supported yet",
+                 "remove it: jobs run as the agent's own user");
 }
 
 void read_gpu(Reader& reader, const Met& met, DeclaredNode& node) {
@@ -142,7 +143,7 @@ std::optional<NodeDraft> read_node(Reader& reader, const Met& met) {
                     if (*argument.key == "address")
                       return read_address(reader, argument, draft.node);
                     if (*argument.key == "store") return read_store(reader, argument, draft.node);
-                    if (*argument.key == "run_as") return read_run_as(reader, argument, draft.node);
+                    if (*argument.key == "run_as") return read_run_as(reader, argument);
                     draft.node.pool = reader.pool(argument.value, "`pool:`");
                   });
   if (met.call.block)

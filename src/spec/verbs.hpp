@@ -41,8 +41,10 @@ struct NotBuilt {
   std::string_view name;
   Place place;
 };
-inline constexpr std::array<NotBuilt, 1> verbs_not_built{{
+inline constexpr std::array<NotBuilt, 3> verbs_not_built{{
+    {"every", Place::replicate},
     {"rollback_when", Place::job},
+    {"setup", Place::job},
 }};
 bool is_not_built(std::string_view name, Place place);
 

@@ -1,5 +1,5 @@
 deploy :fleet, pool: "tank" do
-  node :server, address: "server.lan:4370", pool: "nvme", store: :zfs, run_as: "trainer" do
+  node :server, address: "server.lan:4370", pool: "nvme", store: :zfs do
     gpu "A100", vram: 80, count: 2
     dataset "models"
     dataset "jobs"
@@ -32,7 +32,6 @@ deploy :fleet, pool: "tank" do
     env PYTHONUNBUFFERED: "1"
     env OMP_NUM_THREADS: "1"
     code "./src"
-    setup "pip install -r requirements.txt"
     data "datasets/digits", "datasets/more"
     requires vram: "24GiB", vram_total: 160, gpus: 2, gpu: ["A100", "H100*"], arch: "8.0", driver: "550.54", cuda: "12.4", memory: "64GiB", disk: "1TB", os: :linux, labels: "fast-disk", share: true
     prefer gpu: ["H100", "A100"], node: :server, label: "ecc"
@@ -51,7 +50,6 @@ deploy :fleet, pool: "tank" do
     from :server
     to [:laptop]
     filter "size_gb < 20 and not (quantized == \"q8_0\" or version in [\"1.0\", \"2.1\"])"
-    every "15 minutes"
     max_rate "50 Mbit/s"
     keep last: 3
   end

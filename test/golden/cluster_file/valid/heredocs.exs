@@ -9,10 +9,6 @@ deploy :fleet do
     """
   end
   job :b do
-      setup """
-    less indented
-        more
-      """
       shell("""
       one
       """)

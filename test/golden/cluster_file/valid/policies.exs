@@ -14,7 +14,6 @@ deploy :fleet do
   replicate :train do
     from :a
     to :b
-    every "1 h"
   end
   replicate :library do
     from :a
