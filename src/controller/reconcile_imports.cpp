@@ -68,7 +68,9 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
   files.snapshot = m.fresh<CheckpointId>();
   files.properties = import.properties;
   files.properties[property::type] = import.type;
-  files.properties[property::uuid] = m.fresh<DatasetId>().str();
+  // What an import that was cut off left behind is begun anew by its agent, as the same dataset.
+  auto cut_off = m.fleet.uuid_of(import.dataset);
+  files.properties[property::uuid] = (cut_off ? *cut_off : m.fresh<DatasetId>()).str();
   files.properties[property::name] = import.name;
   files.properties[property::home] = node.str();
   files.properties["version"] = import.version.empty() ? "1" : import.version;

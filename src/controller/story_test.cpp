@@ -10,6 +10,7 @@ namespace zed::controller {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::FakeAgent;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::node;
@@ -393,6 +394,37 @@ TEST(Story, CodeIsPackedBeforeTheSubmitIsAnswered) {
   calm.must(dispatch);
   EXPECT_EQ(calm.state().desired().jobs.size(), 1u);
   EXPECT_EQ(calm.show("coded"), "running on server");
+}
+
+ImportFiles last_import(World& world, const std::string& node) {
+  ImportFiles last;
+  for (const PlanStep& step : world.agent(node).orders)
+    if (auto* import = std::get_if<ImportFiles>(&step.action)) last = *import;
+  return last;
+}
+
+TEST(Story, AnImportThatWasCutOffIsBegunAnewAsTheSameDataset) {
+  World world("server: A100/80", node("server"));
+  FakeAgent& agent = world.agent("server");
+  agent.swallows.insert("import-files");
+  ASSERT_TRUE(world.apply("deploy :lab do\n model :m do\n file \"m.bin\"\n end\nend"));
+  world.pass(seconds(1));
+  const ImportFiles first = last_import(world, "server");
+  ASSERT_EQ(first.dataset.str(), "models/m");
+
+  Dataset half;
+  half.name = first.dataset;
+  half.properties = first.properties;
+  half.uuid = DatasetId::parse(first.properties.at(property::uuid)).value();
+  agent.datasets.emplace(half.name, half);
+  world.goes_silent("server");
+  world.pass(seconds(2));
+  agent.swallows.clear();
+  world.returns("server");
+  world.pass(seconds(10));
+  const ImportFiles second = last_import(world, "server");
+  EXPECT_EQ(second.properties.at(property::uuid), first.properties.at(property::uuid));
+  EXPECT_NE(second.snapshot, first.snapshot);
 }
 
 TEST(Story, CodeThatCannotBePackedIsNotSubmitted) {
