@@ -39,7 +39,8 @@ inline constexpr char parent[] = "parent";  ///< CheckpointId of the checkpoint 
 inline constexpr char epoch[] = "epoch";
 inline constexpr char step[] = "step";
 inline constexpr char metrics[] = "metrics";  ///< JSON of all metrics, at most 1 KiB
-inline constexpr char submitted[] = "submitted";  ///< the name of the snapshot that pins a job's code
+inline constexpr char submitted[] =
+    "submitted";  ///< the name of the snapshot that pins a job's code
 inline constexpr char closing[] =
     "closing";  ///< outcome of the attempt that ended: a closing snapshot
 }  // namespace property

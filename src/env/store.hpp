@@ -65,12 +65,12 @@ struct SendRequest {
 };
 
 struct ReceiveRequest {
-  DatasetName dataset;               ///< made (readonly) if it is not there and base is none
+  DatasetName dataset;  ///< made (readonly) if it is not there and base is none
   /// Must be the newest snapshot here, else `stale`; so are live files changed after it.
   std::optional<CheckpointId> base;
-  std::string snapshot;              ///< the name it gets
-  Properties snapshot_properties;    ///< com.zed:id among them
-  PropertyChanges dataset_changes;   ///< set together with the snapshot
+  std::string snapshot;             ///< the name it gets
+  Properties snapshot_properties;   ///< com.zed:id among them
+  PropertyChanges dataset_changes;  ///< set together with the snapshot
   StreamKind kind = StreamKind::files;
 };
 

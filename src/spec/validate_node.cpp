@@ -62,8 +62,7 @@ void read_run_as(Reader& reader, const Argument& argument) {
   bool name = user->size() <= 32 && is_word_start(user->front()) &&
               std::all_of(user->begin(), user->end(), legal);
   if (*user == "root")
-    reader.error(argument.value.offset, "jobs never run as root",
-                 "name an ordinary user");
+    reader.error(argument.value.offset, "jobs never run as root", "name an ordinary user");
   else if (!name)
     reader.error(argument.value.offset, quote(*user) + " is no user name");
   else
