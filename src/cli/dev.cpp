@@ -173,11 +173,22 @@ Status start_agent(const DevFleet& fleet, const DevNode& node) {
 
 using Steady = std::chrono::steady_clock::time_point;
 
-/// Asks until `done` says so about the nodes, as they were when it asked or later. A controller
-/// that ends meanwhile ends the wait.
+/// Refuses if one of the daemons does not run, with its last words.
+Status all_run(const DevFleet& fleet, const std::vector<std::string>& daemons) {
+  for (const std::string& name : daemons)
+    if (!running_in(fleet.state_of(name)))
+      return fail(ErrorCode::unavailable,
+                  (name == controller_name ? "the controller" : "the agent of " + name) +
+                      " ended: " + tail_of(fleet.log_of(name), 3),
+                  "read " + fleet.log_of(name).string());
+  return {};
+}
+
+/// Asks until `done` says so about the nodes, as they were when it asked or later. One of
+/// `daemons` that ends meanwhile ends the wait.
 Status wait_for_nodes(
     Context& context, const DevFleet& fleet, Progress& progress, Millis limit,
-    const std::string& doing,
+    const std::string& doing, const std::vector<std::string>& daemons,
     const std::function<bool(const api::NodesReply&, Steady asked, std::string& missing)>& done) {
   http::Client client({fleet.socket, seconds(2), context.interrupt().fd()});
   std::string missing;
@@ -187,10 +198,7 @@ Status wait_for_nodes(
     auto nodes = client.call(api::ListNodes{});
     if (nodes && done(*nodes, asked, missing)) return {};
     if (!nodes && nodes.error().code == ErrorCode::cancelled) return fail(nodes.error());
-    if (!running_in(fleet.state_of(controller_name)))
-      return fail(ErrorCode::unavailable,
-                  "the controller ended: " + tail_of(fleet.log_of(controller_name), 3),
-                  "read " + fleet.log_of(controller_name).string());
+    ZED_CHECK(all_run(fleet, daemons));
     progress.show(doing + (missing.empty() ? "" : ", waiting for " + missing));
     if (!context.interrupt().sleep(look_every))
       return fail(ErrorCode::cancelled, "the fleet goes on starting",
@@ -219,6 +227,7 @@ Status start_fleet(Context& context, const DevFleet& fleet) {
     ZED_CHECK(start_controller(fleet));
   }
   ZED_CHECK(wait_for_nodes(context, fleet, progress, controller_limit, "starting the controller",
+                           {controller_name},
                            [](const api::NodesReply&, Steady, std::string&) { return true; }));
   std::map<std::string, Steady> started;
   for (const DevNode& node : fleet.nodes) {
@@ -228,6 +237,7 @@ Status start_fleet(Context& context, const DevFleet& fleet) {
     ZED_CHECK(start_agent(fleet, node));
   }
   return wait_for_nodes(context, fleet, progress, nodes_limit, "starting the nodes",
+                        daemons_of(fleet),
                         [&](const api::NodesReply& reply, Steady asked, std::string& missing) {
                           std::set<std::string> wanted;
                           for (const DevNode& node : fleet.nodes)

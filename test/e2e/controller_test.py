@@ -3,7 +3,7 @@
 import sys
 import unittest
 
-from support import CLIENT, JOBS, ONE, RUNNING, TWO, FleetCase, processes_with, wait_for
+from support import CLIENT, JOBS, ONE, RUNNING, TWO, FleetCase, wait_for
 
 sys.path[:0] = [str(JOBS), str(CLIENT)]
 import counter  # noqa: E402
@@ -34,30 +34,30 @@ class ControllerKilled(FleetCase):
     def test_running_jobs(self):
         self.dispatch(self.counter(epochs=6, allowed=2))
         self.fleet.wait_checkpoint("epoch-2")
-        (pid,) = processes_with("ZED_JOB=job")
+        (pid,) = self.fleet.job_processes()
         before = self.fleet.job()
         self.fleet.kill("controller")
         self.allow(4)  # commits need no controller
-        wait_for("the job to go on alone", lambda: any("epoch-4" in str(path) for path in self.snapshots(before["node"])))
+        wait_for("the job to go on alone", lambda: self.has_snapshot(before["node"], "epoch-4"))
         self.fleet.up()
         self.fleet.wait_checkpoint("epoch-4")
         after = self.fleet.job()
         self.assertEqual((after["id"], after["generation"], after["attempt"]),
                          (before["id"], before["generation"], before["attempt"]))
-        self.assertEqual(processes_with("ZED_JOB=job"), [pid])
+        self.assertEqual(self.fleet.job_processes(), [pid])
         self.allow(6)
         self.fleet.wait_state("succeeded")
         self.assertIn(counter.digest_after(6), self.fleet.live_files(before["node"], "final"))
 
-    def snapshots(self, node):
-        return (self.fleet.pool(node) / "snapshots").iterdir()
+    def has_snapshot(self, node, name):
+        return any(path.name.endswith(f"-{name}") for path in (self.fleet.pool(node) / "snapshots").iterdir())
 
     def test_a_job_that_ends_meanwhile(self):
         self.dispatch(self.counter(epochs=3, allowed=1))
         self.fleet.wait_checkpoint("epoch-1")
         self.fleet.kill("controller")
         self.allow(3)
-        wait_for("the job to end", lambda: not processes_with("ZED_JOB=job"))
+        wait_for("the job to end", lambda: not self.fleet.job_processes())
         self.fleet.up()
         self.assertEqual(self.fleet.wait_state(("succeeded", "failed"))["state"], "succeeded")
         self.assertEqual(self.fleet.job()["attempt"], 1)

@@ -1,11 +1,12 @@
 """kill -9 of an agent and of a supervisor while a job runs."""
 
+import hashlib
 import os
 import signal
 import sys
 import unittest
 
-from support import CLIENT, JOBS, ONE, RUNNING, TWO, FleetCase, is_running, processes_with, wait_for
+from support import CLIENT, JOBS, ONE, RUNNING, TWO, FleetCase, is_running, wait_for
 
 sys.path[:0] = [str(JOBS), str(CLIENT)]
 import counter  # noqa: E402
@@ -23,7 +24,7 @@ class AgentKilled(FleetCase):
         return self.job_pid()
 
     def job_pid(self):
-        pids = [pid for pid in processes_with("ZED_JOB=job")]
+        pids = self.fleet.job_processes()
         self.assertEqual(len(pids), 1, pids)
         return pids[0]
 
@@ -76,13 +77,63 @@ class AgentKilled(FleetCase):
         self.assertEqual(self.fleet.live_files("beta", "final"), [counter.digest_after(8)])
 
 
+class AgentKilledAtWork(FleetCase):
+    """kill -9 of the agent in the middle of what it does."""
+
+    nodes = TWO
+    lost_after = 60
+
+    def test_while_checkpoints_are_committed(self):
+        """Whatever a job was told is committed is there afterwards, and nothing half-made is."""
+        self.dispatch(self.counter(epochs=60, timeout=2, body='prefer gpu: "A100"\ncopies 0'))
+        self.fleet.wait_checkpoint("epoch-1")
+        for _ in range(4):
+            self.fleet.kill("beta")
+            self.fleet.up()
+        self.fleet.wait_state("succeeded")
+        self.assertEqual(self.fleet.job()["attempt"], 1)
+        told = [line.split()[2] for line in self.fleet.log() if line.startswith("epoch ") and "not" not in line]
+        current = self.fleet.current()
+        self.assertFalse(set(told) - set(current), "committed, and gone")
+        self.assertEqual(len(current), len(set(current)))
+        self.assertEqual(self.fleet.live_files("beta", "final"), [counter.digest_after(60)])
+
+    def test_during_a_rollback(self):
+        self.dispatch(self.counter(epochs=8, allowed=4, body='prefer gpu: "A100"'))
+        self.fleet.wait_checkpoint("epoch-4")
+        for _ in range(3):
+            self.fleet.do("rollback", "job@epoch-2", "--yes")
+            self.fleet.kill("beta")
+            self.fleet.up()
+            self.fleet.wait_checkpoint("epoch-4")
+        self.allow(8)
+        self.fleet.wait_state("succeeded")
+        self.assertEqual(self.fleet.current(), [f"epoch-{n}" for n in range(1, 9)])
+        branches = {row["dataset"] for row in self.fleet.checkpoints() if not row["current"]}
+        self.assertEqual(len(branches), 3, branches)
+        self.assertIn(counter.digest_after(8), self.fleet.live_files("beta", "final"))
+
+    def test_while_a_model_is_on_its_way(self):
+        content = os.urandom(1_000_000) * 60
+        (self.files / "m.bin").write_bytes(content)
+        digest = hashlib.sha256(content).hexdigest()
+        self.apply('model :m do\n  file "m.bin"\n  requires vram: 60\nend',
+                   self.shell("job", 'sha256sum < "$ZED_MODEL_DIR/m.bin"', "model :m"))
+        self.fleet.do("dispatch", "job")
+        for daemon in ("beta", "alpha", "beta"):
+            self.fleet.kill(daemon)
+            self.fleet.up()
+        self.fleet.wait_state("succeeded")
+        self.assertIn(f"{digest}  -", self.fleet.log())
+
+
 class SupervisorKilled(FleetCase):
     nodes = ONE
 
     def test_a_new_attempt_begins_and_nothing_of_the_old_is_left(self):
         self.dispatch(self.counter(epochs=4, allowed=2))
         self.fleet.wait_checkpoint("epoch-2")
-        old = processes_with("ZED_JOB=job")
+        old = self.fleet.job_processes()
         generation = self.fleet.job()["generation"]
         os.kill(self.fleet.supervisors("alpha")[0], signal.SIGKILL)
         wait_for("a new attempt", lambda: (row := self.fleet.job())["attempt"] == 2 and row["state"] in RUNNING)
@@ -108,7 +159,7 @@ class SupervisorKilled(FleetCase):
         """Both at once, the machine staying up: the job's first process dies with its supervisor."""
         self.dispatch(self.counter(epochs=4, allowed=2))
         self.fleet.wait_checkpoint("epoch-2")
-        old = processes_with("ZED_JOB=job")
+        old = self.fleet.job_processes()
         os.kill(self.fleet.pid("alpha"), signal.SIGKILL)
         os.kill(self.fleet.supervisors("alpha")[0], signal.SIGKILL)
         wait_for("the job to be gone", lambda: not any(map(is_running, old)))

@@ -3,7 +3,7 @@
 import sys
 import unittest
 
-from support import RUNNING, THREE, TWO, UNPLACEABLE, FleetCase, wait_for
+from support import NOT_FOUND, RUNNING, THREE, TWO, UNPLACEABLE, FleetCase, wait_for
 
 
 class Unplaceable(FleetCase):
@@ -67,7 +67,8 @@ class Policies(FleetCase):
             'replicate :models do\n  from :alpha\n  to [:beta, :gamma]\n  filter "size_gb < 0.01"\nend',
             'replicate :large do\n  from :alpha\n  to :beta\nend',
         )
-        wait_for("the copies", lambda: self.copies() == {"small": ["alpha", "beta", "gamma"], "large": ["alpha", "beta"]})
+        wanted = {"small": ["alpha", "beta", "gamma"], "large": ["alpha", "beta"]}
+        wait_for("the copies", lambda: self.copies() == wanted)
         large = next(row for row in self.fleet.ask("models")["models"] if row["name"] == "large")
         self.assertIn("gamma", large["not_on"])
         self.assertIn("size_gb", large["not_on"]["gamma"])
@@ -101,6 +102,7 @@ class Code(FleetCase):
         words = [sys.executable, "train.py"]
         self.apply(self.job_text("job", words, 'code "./src"\nprefer gpu: "A100"'))
         self.fleet.do("dispatch", "job")
+        (source / "train.py").write_text("raise SystemExit('what was submitted counts')\n")
         self.fleet.wait_state("succeeded")
         self.assertEqual(self.fleet.job()["node"], "beta")
         files = {line for line in self.fleet.log() if line.startswith("./") and not line.startswith("./.zed/")}
@@ -111,10 +113,9 @@ class Code(FleetCase):
 
     def test_a_folder_that_is_not_there(self):
         self.apply(self.shell("job", "true", 'code "./nowhere"'))
-        self.fleet.zedctl("dispatch", "job")
-        wait_for("the reason to be known", lambda: "nowhere" in self.fleet.zedctl("why", "job").stdout)
-        self.fleet.do("cancel", "job")
-        self.fleet.wait_state("cancelled")
+        done = self.fleet.zedctl("dispatch", "job", "--wait", status=NOT_FOUND)
+        self.assert_says(done, "nowhere")
+        self.assertEqual(self.fleet.ask("jobs")["jobs"], [])
 
 
 if __name__ == "__main__":

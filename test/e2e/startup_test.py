@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, Fleet, FleetCase
+from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, FleetCase
 
 
 class PortInUse(FleetCase):
@@ -121,11 +121,12 @@ class SecondStart(FleetCase):
     def test_a_broken_profile(self):
         for text in ("{", '{"schema": 2}', '{"schema": 1, "nodes": []}', '{"schema": 1, "nodes": [{"name": "../x"}]}',
                      '{"schema": 1, "nodes": [{"name": "a", "gpus": "rtx-9999"}]}'):
-            other = Fleet(self.folder / "other", ONE) if (self.folder / "other").mkdir(exist_ok=True) is None else None
-            other.profile.write_text(text)
-            done = other.zedctl("dev", "up", other.profile)
+            profile = self.folder / "broken.json"
+            profile.write_text(text)
+            folder = self.folder / "other"
+            done = self.fleet.zedctl("dev", "up", profile, "--dir", folder)
             self.assertNotEqual(done.returncode, DONE, text)
-            other.zedctl("dev", "down")
+            self.fleet.zedctl("dev", "down", "--dir", folder)
 
 
 if __name__ == "__main__":

@@ -60,21 +60,6 @@ def is_running(pid):
     return state not in "ZX"
 
 
-def processes_with(variable):
-    """Pids of all processes that carry this NAME=value in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            words = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if variable.encode() in words and is_running(entry.name):
-            found.append(int(entry.name))
-    return found
-
-
 class Fleet:
     """A development fleet of its own folder."""
 
@@ -85,7 +70,8 @@ class Fleet:
         self.host = nodes[0]["name"]
         (folder / "run").mkdir(mode=0o700, exist_ok=True)
         (folder / "files").mkdir(exist_ok=True)
-        self.environment = dict(os.environ, ZED_DEV_DIR=str(self.dir), XDG_RUNTIME_DIR=str(folder / "run"), NO_COLOR="1")
+        own = {"ZED_DEV_DIR": str(self.dir), "XDG_RUNTIME_DIR": str(folder / "run"), "NO_COLOR": "1"}
+        self.environment = dict(os.environ, **own)
         for name in ("ZED_CONTROLLER", "ZED_SOCKET"):
             self.environment.pop(name, None)
         self.profile = folder / "fleet.json"
@@ -176,6 +162,20 @@ class Fleet:
             except OSError:
                 continue
             if len(words) > 2 and words[1] == b"supervise" and words[2].decode(errors="replace").startswith(mark):
+                found.append(int(entry.name))
+        return found
+
+    def job_processes(self, name="job"):
+        """Pids of all processes of a job: they carry its name and its folder in their environment."""
+        mine = b"ZED_JOB_DIR=" + str(self.dir).encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                words = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            except OSError:
+                continue
+            is_mine = f"ZED_JOB={name}".encode() in words and any(word.startswith(mine) for word in words)
+            if is_mine and is_running(entry.name):
                 found.append(int(entry.name))
         return found
 

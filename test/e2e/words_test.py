@@ -6,7 +6,10 @@ import unittest
 from support import DONE, ERROR, NOT_FOUND, ONE, PENDING_CHANGES, REFUSED, RUNNING, TWO, UNPLACEABLE, FleetCase
 
 BROKEN = {
-    "an unknown verb": ("deploy :x do\n  modle :llama do\n  end\nend\n", ["2:3", "unknown verb", "did you mean `model`"]),
+    "an unknown verb": (
+        "deploy :x do\n  modle :llama do\n  end\nend\n",
+        ["2:3", "unknown verb", "did you mean `model`"],
+    ),
     "two jobs of one name": (
         'deploy :x do\n  job :a do\n    run "true"\n  end\n  job :a do\n    run "false"\n  end\nend\n',
         ["5:", "a"],
@@ -69,6 +72,12 @@ class CheckAndApply(FleetCase):
         path.write_text(laid_out)
         self.fleet.do("fmt", path, "--check")
         self.fleet.do("plan", path)
+
+    def test_a_node_that_is_not_there_yet_is_only_a_warning(self):
+        path = self.files / "cluster.exs"
+        path.write_text("deploy :x do\n  replicate :models do\n    from :nowhere\n    to :alpha\n  end\nend\n")
+        self.assert_says(self.fleet.do("check", path), "warning", "nowhere")
+        self.fleet.do("apply", path, "--yes")
 
     def test_apply_of_what_was_shown_only(self):
         """A file that changes nothing is no change; one that does is pending until applied."""
@@ -149,8 +158,12 @@ class Json(FleetCase):
         self.fleet.wait_checkpoint("epoch-2")
         for status, words in (
             (DONE, ["logs", "job"]), (DONE, ["checkpoints", "job"]), (DONE, ["rollback", "job@epoch-1", "--dry-run"]),
-            (DONE, ["rollback", "job@epoch-1", "--hold", "--yes"]), (DONE, ["resume", "job"]),
-            (DONE, ["stop", "job"]), (DONE, ["cancel", "job"]), (DONE, ["cordon", "alpha"]),
+            (DONE, ["rollback", "job@epoch-1", "--hold", "--yes"]),
+        ):  # fmt: skip
+            self.assert_json(status, *words)
+        self.fleet.wait_state("stopped")
+        for status, words in (
+            (DONE, ["resume", "job"]), (DONE, ["stop", "job"]), (DONE, ["cancel", "job"]), (DONE, ["cordon", "alpha"]),
             (DONE, ["drain", "alpha"]), (DONE, ["uncordon", "alpha"]), (NOT_FOUND, ["stop", "other"]),
         ):  # fmt: skip
             self.assert_json(status, *words)

@@ -18,7 +18,7 @@ def hello(generation):
 
 def checkpoint(**changes):
     request = {"v": 1, "op": "checkpoint", "generation": zed.generation, "request": noise.randrange(1, 2**50),
-               "deadline_ms": int(time.monotonic() * 1000) + 5000, "epoch": 99, "step": None, "metrics": {}, "paths": []}
+               "deadline_ms": int(time.monotonic() * 1000) + 5000, "epoch": 99, "metrics": {}, "paths": []}
     request.update(changes)
     return hello(zed.generation) + json.dumps(request).encode() + b"\n"
 
