@@ -234,6 +234,7 @@ Result<ForkPlan> plan_fork(const ApplyFork& action, const Dataset& there, const 
     return fail(ErrorCode::stale, there.name.str() + " is on a newer timeline");
   if (there.changed && there.property(property::home) == self.str())
     return ForkPlan(ForkNeedsSnapshot{});
+  if (there.changed && there.newest() != nullptr) return ForkPlan(ForkRevertsFiles{});
   const Snapshot* base = fork.from ? there.find(*fork.from) : input_snapshot(there);
   if (fork.from && base == nullptr) return plan_behind(action, there, self);
   const Snapshot* checkpoint = base != nullptr ? newest_checkpoint_up_to(there, base) : nullptr;
@@ -249,8 +250,11 @@ Result<ForkPlan> plan_follow(const FollowHome& action, const Dataset& there,
                              const std::set<DatasetName>& taken) {
   if (there.uuid != action.uuid)
     return fail(ErrorCode::stale, there.name.str() + " is another dataset");
-  const Snapshot* base = there.find(action.common);
-  if (base == nullptr)
+  // Nothing in common: the copy begins anew, with the job's input if that is here.
+  const bool anew = action.common.is_nil();
+  if (there.snapshots.empty() && there.changed) return ForkPlan(ForkNeedsSnapshot{});
+  const Snapshot* base = anew ? input_snapshot(there) : there.find(action.common);
+  if (base == nullptr && !anew)
     return fail(ErrorCode::conflict,
                 there.name.str() + " has no snapshot " + action.common.str() + " here",
                 "the two histories have nothing in common");
@@ -259,7 +263,8 @@ Result<ForkPlan> plan_follow(const FollowHome& action, const Dataset& there,
   PropertyChanges changes{
       {property::uuid, action.uuid.str()},
       {property::type, type_of(there)},
-      {property::checkpoint, checkpoint_property(newest_checkpoint_up_to(there, base))}};
+      {property::checkpoint,
+       checkpoint_property(base != nullptr ? newest_checkpoint_up_to(there, base) : nullptr)}};
   // Its timeline named what went to the branch; without one the next fork finds it behind.
   if (there.timeline() && *there.timeline() <= tip) changes[property::timeline] = std::nullopt;
   return ForkPlan(intent_of(there, action.uuid, action.branch_uuid, base,

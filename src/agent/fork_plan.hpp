@@ -87,7 +87,11 @@ struct ForkKeepsAll {
 };
 /// Live files changed since the newest snapshot: they are kept in a snapshot first.
 struct ForkNeedsSnapshot {};
-using ForkPlan = std::variant<ForkIsDone, ForkKeepsAll, ForkNeedsSnapshot, Intent>;
+/// The live files of a replica are not its newest snapshot's: somebody destroyed a snapshot here.
+/// They are nobody's work and go back to it, before anything continues from them.
+struct ForkRevertsFiles {};
+using ForkPlan =
+    std::variant<ForkIsDone, ForkKeepsAll, ForkNeedsSnapshot, ForkRevertsFiles, Intent>;
 
 /// How to apply a fork to this copy. `self` is this node. Errors: `stale` (another dataset, a newer
 /// timeline), `not_found` (the home lacks the checkpoint), `conflict` (a copy that missed an

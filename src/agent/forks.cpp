@@ -115,7 +115,7 @@ struct Order {
   Planner plan;
   DatasetId branch_uuid;
   bool discard = false;
-  bool snapshotted = false;
+  bool snapshotted = false;    ///< the live files are the newest snapshot's by now
   std::shared_ptr<void> mark;  ///< the dataset counts as forking while this lives
 };
 using OrderPointer = std::shared_ptr<Order>;
@@ -179,6 +179,13 @@ struct PlanFollower {
       if (!reply) return o->step->fail(reply.error());
       machine.call(env::TakeSnapshot{SnapshotName{name, word}, properties},
                    [&machine, o](StoreResult taken) { look_again(machine, o, std::move(taken)); });
+    });
+  }
+
+  void operator()(const ForkRevertsFiles&) const {
+    order->snapshotted = true;
+    m.call(env::RevertLive{there.name}, [&machine = m, o = order](StoreResult done) {
+      look_again(machine, o, std::move(done));
     });
   }
 

@@ -328,6 +328,54 @@ TEST(Forks, AReplicaThatMissedAForkFollowsItsHomeFirst) {
   EXPECT_EQ(b.seen("jobs/train").timeline(), gen(9));
 }
 
+TEST(Forks, ACopyThatHasNothingInCommonWithItsHomeBeginsAnew) {
+  Bench b;
+  three_epochs(b);
+  must(b.store.set(b.dataset(), {{property::home, "laptop"}}));
+  FollowHome follow{b.dataset(), b.seen("jobs/train").uuid, CheckpointId{},
+                    id<DatasetId>("branch9")};
+  auto done = b.order(follow);
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(done->error) << done->error->describe();
+  EXPECT_EQ(b.pool(), "jobs/train:; " + branch + ": @epoch-1 @epoch-2 @epoch-3 @closed-1.1");
+  EXPECT_EQ(b.seen("jobs/train").timeline(), std::nullopt);
+  EXPECT_FALSE(b.order(follow)->error);  // again: nothing
+}
+
+TEST(Forks, AForkNeverLowersTheGeneration) {
+  Bench b;
+  three_epochs(b);
+  // A replica that went back to its home's history, and had seen later generations.
+  must(b.store.set(b.dataset(), {{property::home, "laptop"},
+                                 {property::generation, gen(7).str()},
+                                 {property::timeline, std::nullopt}}));
+  ApplyFork fork = b.fork_at("epoch-2", 5);
+  fork.home = node("laptop");
+  EXPECT_FALSE(b.order(fork)->error);
+  EXPECT_EQ(b.seen("jobs/train").generation(), gen(7));
+  EXPECT_EQ(b.seen("jobs/train").timeline(), gen(5));
+}
+
+TEST(Forks, AReplicaWhoseNewestSnapshotWasDestroyedGoesOnFromTheOneBefore) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_writes("state", "one");
+  b.job_commits(1);
+  b.job_writes("state", "two");
+  b.job_commits(2);
+  b.job_exits(ExitRecord::Kind::exit_code);
+  b.say(AckExit{b.job_id(), gen(1)});
+  must(b.store.set(b.dataset(), {{property::home, "laptop"}}));
+  must(b.store.destroy_snapshot(SnapshotName{b.dataset(), "closed-1.1"}));
+  must(b.store.destroy_snapshot(SnapshotName{b.dataset(), "epoch-2"}));
+  auto done = b.order(b.fork_at("epoch-1", 5));
+  ASSERT_TRUE(done);
+  EXPECT_FALSE(done->error) << done->error->describe();
+  EXPECT_EQ(b.pool(), "jobs/train: @epoch-1");
+  EXPECT_EQ(b.store.live_files(b.dataset()).at("state"), "one");
+}
+
 TEST(Forks, ABranchNameThatIsTakenGetsANumber) {
   Bench b;
   three_epochs(b);

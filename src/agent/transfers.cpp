@@ -296,6 +296,8 @@ void send_snapshot(Machine& m, const Step& step, const SendSnapshot& action) {
                  start.role = StartTransfer::Role::send;
                  start.ticket = ticket;
                  start.snapshot_properties = there->find(ticket.snapshot)->properties;
+                 // A snapshot that a person took carries no id; on every other node it has to.
+                 start.snapshot_properties.emplace(property::id, ticket.snapshot.str());
                  prepare(m, turn, step, std::move(start));
                });
 }
@@ -315,7 +317,14 @@ void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& actio
                  start.role = StartTransfer::Role::receive;
                  start.ticket = ticket;
                  start.dataset_changes = replica_changes(action, there);
-                 prepare(m, turn, step, std::move(start));
+                 // Somebody destroyed the snapshot that the replica's files were: they are nobody's
+                 // work, and nothing could follow on them.
+                 const bool astray = there && there->changed && there->newest() != nullptr;
+                 if (!astray) return prepare(m, turn, step, std::move(start));
+                 m.call(env::RevertLive{there->name}, [&m, turn, step, start](StoreResult done) {
+                   if (!done) return step->fail(done.error());
+                   prepare(m, turn, step, start);
+                 });
                });
 }
 

@@ -41,6 +41,20 @@ TEST(Transfers, ASnapshotIsHeldWhileItIsSent) {
   EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
 }
 
+TEST(Transfers, ASnapshotTakenByHandTravelsUnderItsId) {
+  Bench b;
+  must(b.store.create(model, {{property::uuid, model_uuid.str()}, {property::type, "model"}}));
+  must(b.store.snapshot(SnapshotName{model, "by-hand"}, {}));
+  b.start();
+  Ticket ticket = ticket_of("");
+  std::swap(ticket.source, ticket.target);
+  ticket.snapshot = b.checkpoint("by-hand", "models/llama");
+  ticket.snapshot_name = "by-hand";
+  b.order(SendSnapshot{ticket});
+  ASSERT_EQ(b.transfers.size(), 1u);
+  EXPECT_EQ(b.transfers[0].snapshot_properties.at(property::id), ticket.snapshot.str());
+}
+
 TEST(Transfers, AHoldIsReleasedAlthoughTheStoreFailsForAWhile) {
   Bench b;
   make_model(b);
