@@ -103,6 +103,10 @@ void tell_new_checkpoint(Machine& m, const NodeName& node, const DatasetChanged&
                   "committed @" + snapshot.name + " on " + node.str());
 }
 
+bool is_much_more(Bytes now, Bytes before) {
+  return now.value > before.value + before.value / 8;
+}
+
 struct MessageHandler {
   Machine& m;
   LinkId link;
@@ -136,7 +140,14 @@ struct MessageHandler {
     m.fleet.removed(node, gone.dataset, seen);
     look_at_seen(m, seen);
   }
-  void operator()(const Heartbeat& beat) const { m.fleet.heartbeat(node, beat); }
+  void operator()(const Heartbeat& beat) const {
+    // After its hello a node's free room is unknown until its first heartbeat; later, only much
+    // more of it is worth asking again for every job that waits.
+    const Node& known = *m.fleet.node(node);
+    m.place_due |= is_much_more(beat.pool_free, known.pool_free) ||
+                   is_much_more(beat.memory_free, known.memory_free);
+    m.fleet.heartbeat(node, beat);
+  }
   void operator()(const GpusChanged& change) const {
     Observed seen;
     m.fleet.gpus(node, change.gpus, seen);

@@ -55,7 +55,7 @@ void look_for_target(Machine& m, DesiredJob& job, bool only_with_copy) {
   auto request = place_request(m, job);
   request.exclusions.push_back({job.home, "it leaves this node", true});
   auto placement = sched::place(m.fleet.index(), request);
-  if (!placement || placement->node == job.home) return;
+  if (!placement || placement->node == job.home || !m.fleet.is_ready(placement->node)) return;
   const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
   const Dataset* copy = m.fleet.copy(placement->node, job.dataset_uuid());
   if (only_with_copy && (home == nullptr || !has_newest_of(*home, copy))) return;

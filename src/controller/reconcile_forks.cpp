@@ -1,7 +1,10 @@
 // Every holder of a job's dataset is brought onto the current timeline and told who the home is.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "controller/machine.hpp"
 #include "controller/timelines.hpp"
 
@@ -16,12 +19,19 @@ bool has_live_attempt(const Machine& m, const NodeName& node, const JobId& job) 
   return false;
 }
 
+bool is_of_a_run(const Snapshot& snapshot) {
+  return snapshot.seq() || snapshot.properties.contains(property::closing);
+}
+
 /// Returns to a timeline that only losses had left: what the copy did since moves to a branch, and
 /// then it is on that timeline again.
 Action going_back(const DesiredJob& job, const Dataset& copy, const KnownFork& fork) {
   const Snapshot* from = fork.fork.from ? copy.find(*fork.fork.from) : nullptr;
   if (from != nullptr && from != copy.newest())
     return FollowHome{copy.name, copy.uuid, from->id, fork.branch_uuid};
+  // The fork that is undone began from the input: all that was done since goes.
+  if (!fork.fork.from && std::any_of(copy.snapshots.begin(), copy.snapshots.end(), is_of_a_run))
+    return FollowHome{copy.name, copy.uuid, CheckpointId{}, fork.branch_uuid};
   return SetProperties{copy.name,
                        copy.uuid,
                        {{property::timeline, job.timeline.str()},
@@ -29,8 +39,40 @@ Action going_back(const DesiredJob& job, const Dataset& copy, const KnownFork& f
                         {property::checkpoint, std::nullopt}}};
 }
 
+/// The newest snapshot that both have and that is older than `from` in the one that has that too;
+/// nil if there is none.
+CheckpointId common_before(const Dataset& copy, const Dataset& holder, const CheckpointId& from) {
+  CheckpointId common;
+  for (const Snapshot& snapshot : holder.snapshots) {
+    if (snapshot.id == from) break;
+    if (copy.find(snapshot.id) != nullptr) common = snapshot.id;
+  }
+  return common;
+}
+
+/// A copy without the fork's checkpoint may be behind it, or hold what came after it, if somebody
+/// destroyed the checkpoint there. Only a node that has it can tell; what is not older than the
+/// checkpoint is set aside first.
+std::optional<FollowHome> setting_aside(const Machine& m, const Dataset& copy,
+                                        const KnownFork& fork, const NodeName& node) {
+  if (!fork.fork.from || copy.find(*fork.fork.from) != nullptr || copy.snapshots.empty())
+    return std::nullopt;
+  for (const NodeName& other : m.fleet.ready_holders(copy.uuid)) {
+    const Dataset& held = *m.fleet.copy(other, copy.uuid);
+    if (other == node || held.find(*fork.fork.from) == nullptr) continue;
+    CheckpointId common = common_before(copy, held, *fork.fork.from);
+    if (common == copy.newest()->id) return std::nullopt;
+    return FollowHome{copy.name, copy.uuid, common, fork.branch_uuid};
+  }
+  return std::nullopt;
+}
+
 bool leads_back(const KnownFork& fork) {
   return fork.fork.timeline < fork.fork.left;
+}
+
+const KnownFork* last_fork(const DesiredJob& job) {
+  return job.forks.empty() ? nullptr : &job.forks.back();
 }
 
 /// A home that lacks the checkpoint cannot begin there. It joins the new timeline as a replica of a
@@ -50,6 +92,8 @@ void order_fork(Machine& m, const DesiredJob& job, const NodeName& node, const D
   step.node = node;
   if (leads_back(fork)) {
     step.action = going_back(job, copy, fork);
+  } else if (auto aside = setting_aside(m, copy, fork, node)) {
+    step.action = *aside;
   } else {
     auto home = home_for_now(m, job, node, copy, fork.fork);
     if (!home) return;
@@ -73,16 +117,74 @@ void tell_strange_timeline(Machine& m, const DesiredJob& job, const NodeName& no
 
 }  // namespace
 
+namespace {
+
+/// "<timeline>@<checkpoint id>" or "<timeline>@start", as agents write lineage.
+std::optional<KnownFork> fork_of(const std::string& entry, const Dataset& copy) {
+  const std::size_t at = entry.find('@');
+  if (at == std::string::npos) return std::nullopt;
+  auto timeline = Timeline::parse(entry.substr(0, at));
+  if (!timeline) return std::nullopt;
+  KnownFork known;
+  known.fork.timeline = *timeline;
+  known.fork.why = Fork::Why::rollback;  // which never lets the timeline that was left succeed
+  known.fork.by = "a former controller";
+  const std::string from = entry.substr(at + 1);
+  if (from == "start") return known;
+  auto id = CheckpointId::parse(from);
+  const Snapshot* snapshot = id ? copy.find(*id) : nullptr;
+  if (snapshot == nullptr || !snapshot->seq()) return std::nullopt;
+  known.fork.from = *id;
+  known.from_seq = *snapshot->seq();
+  known.from_name = snapshot->name;
+  return known;
+}
+
+/// Forks that this journal does not know and a home has carried out: the controller before us
+/// decided them, and their records did not reach us. They are ours from now on.
+bool adopt_forks(Machine& m, DesiredJob& job, const NodeName& node, const Dataset& copy) {
+  const Timeline held = *copy.timeline();
+  if (job.is_terminal() || copy.property(property::home) != node.str() ||
+      held <= job.last_generation || held.term > m.term)
+    return false;
+  std::vector<KnownFork> forks;
+  for (const std::string& entry : split(copy.property(property::lineage), ',')) {
+    auto timeline = Timeline::parse(entry.substr(0, entry.find('@')));
+    if (!timeline || *timeline <= job.last_generation) continue;
+    auto fork = fork_of(entry, copy);
+    if (!fork) return false;
+    forks.push_back(std::move(*fork));
+  }
+  if (forks.empty() || forks.back().fork.timeline != held) return false;
+  for (KnownFork& fork : forks) {
+    fork.fork.job = job.job.id;
+    fork.fork.left = job.timeline;
+    fork.fork.at = m.now.wall;
+    fork.branch_uuid = m.fresh<DatasetId>();
+    m.record(Forked{fork, node});
+  }
+  m.tell("fork", "job " + job.job.name.str(),
+         "its timeline on " + node.str() + ", begun by a former controller, was adopted");
+  return true;
+}
+
+}  // namespace
+
 void follow_forks(Machine& m, DesiredJob& job) {
-  if (job.forks.empty() || job.timeline.is_none()) return;
+  if (job.timeline.is_none()) return;
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
     const Dataset& copy = *m.fleet.copy(node, job.dataset_uuid());
     auto held = copy.timeline();
     if (held == job.timeline) continue;
     // A copy that went back to its home's history has none (agent: FollowHome).
-    const KnownFork* fork = held ? next_fork(job, *held) : &job.forks.back();
+    const KnownFork* fork = held ? next_fork(job, *held) : last_fork(job);
+    if (fork == nullptr && held) {
+      if (adopt_forks(m, job, node, copy)) return;
+      // Begun by a controller that was cut off, and overtaken: what it brought is set aside.
+      if (*held < job.timeline) fork = last_fork(job);
+    }
     if (fork == nullptr) {
-      tell_strange_timeline(m, job, node, *held);
+      if (held) tell_strange_timeline(m, job, node, *held);
       continue;
     }
     // Its own stop comes first (reconcile_jobs.cpp); a closing snapshot ends the old timeline.

@@ -21,12 +21,20 @@ void order_stop(Machine& m, const DesiredJob& job, const NodeName& node,
   m.steps.want(need, job.job.id, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
 }
 
+/// A placed attempt that is not there, while a later one is: it has ended long ago.
+bool was_followed(const Machine& m, const DesiredJob& job, const NodeName& node,
+                  const Attempt& later) {
+  return job.placed->node == node && job.placed->generation < later.generation &&
+         visible_attempt(m, job) == nullptr;
+}
+
 /// A live attempt that this journal does not know, on the current timeline and at the home: the
 /// controller before us placed it and its record did not reach us. It is ours from now on.
 bool adopt(Machine& m, DesiredJob& job, const NodeName& node, const Attempt& attempt) {
   bool continues = job.timeline.is_none() ? job.home.empty() : attempt.timeline == job.timeline;
   bool at_home = job.home.empty() || job.home == node;
-  if (job.placed || job.is_over() || job.wanted != Wanted::run || !continues || !at_home ||
+  if (job.placed && !was_followed(m, job, node, attempt)) return false;
+  if (job.is_over() || job.wanted != Wanted::run || !continues || !at_home ||
       attempt.generation <= job.last_generation || attempt.generation.term > m.term)
     return false;
   if (job.timeline.is_none() && attempt.timeline != attempt.generation) return false;
@@ -139,6 +147,7 @@ void reconcile_job(Machine& m, const JobId& id) {
   notice_hand_rollback(m, *job);
   if (!m.is_firm(job->safe_seq)) return;
   follow_forks(m, *job);
+  if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
   set_homes(m, *job);
   decide(m, *job);
   keep_copies(m, *job);

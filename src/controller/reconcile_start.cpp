@@ -173,10 +173,24 @@ bool has_time_left(Machine& m, DesiredJob& job, StartAttempt& start) {
   return false;
 }
 
+/// The journal that this controller began with may lack the last attempts of the one before: their
+/// generation is on the dataset. The placed one is over, however it ended.
+bool was_overtaken(Machine& m, DesiredJob& job) {
+  const Dataset* copy = m.fleet.copy(job.placed->node, job.dataset_uuid());
+  auto there = copy != nullptr ? copy->generation() : std::nullopt;
+  if (!there || *there <= job.placed->generation) return false;
+  ExitRecord exit;
+  exit.kind = ExitRecord::Kind::supervisor_lost;
+  exit.words = "a later attempt was on " + job.placed->node.str() + " that the journal lacks";
+  exit.ended = m.now.wall;
+  end_placed(m, job, exit);
+  return true;
+}
+
 }  // namespace
 
 void start_placed(Machine& m, DesiredJob& job) {
-  if (!prepare_home(m, job)) return;
+  if (!prepare_home(m, job) || was_overtaken(m, job)) return;
   StartAttempt start;
   if (!gather_inputs(m, job, start) || !has_time_left(m, job, start)) return;
   start.job = job.job;

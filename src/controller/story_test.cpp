@@ -1,5 +1,7 @@
 // Stories of a fleet, as a person would tell them.
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -555,6 +557,54 @@ TEST(Story, ATakeoverFromTheSecondCopyGoesOn) {
   EXPECT_GT(world.state().term(), before);
   EXPECT_EQ(world.show("finetune"), "running on server");
   EXPECT_EQ(world.job("finetune").attempts, 1);
+}
+
+/// Takes over on the server from a copy as it was before `meanwhile`.
+void take_over_without(World& world, const std::function<void()>& meanwhile) {
+  const auto copy = world.agent("server").copy;
+  const std::uint64_t seq = world.agent("server").copy_seq;
+  meanwhile();
+  world.agent("server").copy = copy;
+  world.agent("server").copy_seq = seq;
+  world.take_over_on("server");
+  world.pass(seconds(5));
+}
+
+TEST(Story, AnAttemptThatTheCopyLacksIsAdoptedByATakeover) {
+  World world = lab("laptop");
+  world.dispatch("finetune").value();
+  world.commits("finetune", "epoch-1");
+  world.pass(seconds(5));
+  Generation running;
+  take_over_without(world, [&] {
+    world.exits("finetune", Kind::supervisor_lost);
+    world.pass(seconds(5));
+    running = world.job("finetune").placed->generation;
+  });
+  ASSERT_TRUE(world.job("finetune").placed);
+  EXPECT_EQ(world.job("finetune").placed->generation, running) << "it goes on, undisturbed";
+  EXPECT_EQ(world.show("finetune"), "running on server");
+  EXPECT_EQ(world.live_attempts(), 1U);
+}
+
+TEST(Story, AForkThatTheCopyLacksIsAdoptedByATakeover) {
+  World world = lab("laptop");
+  world.dispatch("finetune").value();
+  for (const char* checkpoint : {"epoch-1", "epoch-2"})
+    world.commits("finetune", checkpoint);
+  world.pass(seconds(5));
+  Timeline timeline;
+  take_over_without(world, [&] {
+    world.must(api::Rollback{"finetune", "@epoch-1"});
+    world.pass(seconds(5));
+    timeline = world.job("finetune").timeline;
+    world.exits("finetune", Kind::supervisor_lost);
+  });
+  ASSERT_EQ(world.job("finetune").forks.size(), 1U);
+  EXPECT_EQ(world.job("finetune").timeline, timeline);
+  EXPECT_EQ(world.job("finetune").forks[0].from_name, "epoch-1");
+  world.pass(seconds(5));
+  EXPECT_EQ(world.show("finetune"), "running on server");
 }
 
 TEST(Story, AHigherTermEndsThisController) {

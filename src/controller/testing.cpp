@@ -404,6 +404,9 @@ void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action
   }
   here.properties[property::timeline] = action.fork.timeline.str();
   here.properties[property::home] = action.home.str();
+  std::string& lineage = here.properties[property::lineage];
+  lineage += (lineage.empty() ? "" : ",") + action.fork.timeline.str() + "@" +
+             (action.fork.from ? action.fork.from->str() : "start");
   here.properties.erase(property::checkpoint);
   if (const Snapshot* newest = here.newest_checkpoint())
     here.properties[property::checkpoint] = "@" + newest->name;
