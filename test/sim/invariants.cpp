@@ -184,8 +184,10 @@ Violation Invariants::mix_in(std::size_t machine, const Dataset& dataset) const 
   auto files = disk.live_files(dataset.name);
   auto state = files.find("state");
   if (state == files.end()) return std::nullopt;
-  return lines_fit_timeline(JobId{dataset.uuid.bytes}, *timeline, state->second, where,
-                            dataset.readonly);
+  // The clone of a fork is writable for a moment on a replica as well.
+  const bool is_replica =
+      dataset.readonly || dataset.property(property::home) != world_.machine(machine).name.str();
+  return lines_fit_timeline(JobId{dataset.uuid.bytes}, *timeline, state->second, where, is_replica);
 }
 
 Violation Invariants::timelines_never_mix() {
@@ -204,11 +206,14 @@ Violation Invariants::checkpoints_are_whole() {
     auto timeline = committed.snapshot.timeline();
     if (!timeline) return where + " names no timeline";
     auto state = committed.files.find("state");
+    auto epoch = committed.snapshot.properties.find(property::epoch);
+    const bool of_epoch = epoch != committed.snapshot.properties.end();
+    // A job that does not speak is frozen at any moment, before its first epoch too.
+    if (state == committed.files.end() && !of_epoch) continue;
     if (state == committed.files.end()) return where + " has no state";
     if (Violation wrong = lines_fit_timeline(committed.job, *timeline, state->second, where, false))
       return wrong;
-    auto epoch = committed.snapshot.properties.find(property::epoch);
-    if (epoch == committed.snapshot.properties.end()) continue;
+    if (!of_epoch) continue;
     const std::int64_t number = std::strtoll(epoch->second.c_str(), nullptr, 10);
     auto weights = committed.files.find("weights-" + epoch->second);
     auto lines = read_state(state->second);
@@ -233,7 +238,10 @@ Violation Invariants::snapshots_never_change() {
             fmt::format("{} on {}", full->str(), world_.machine(machine).name.str());
         if (world_.machine(machine).disk.snapshot_files(*full) != original->second.files)
           return where + " has other files than when it was made";
-        if (snapshot.properties != original->second.snapshot.properties)
+        // One that a person took carries no id where it was made, and its own elsewhere.
+        Properties made = original->second.snapshot.properties;
+        if (snapshot.properties.contains(property::id)) made[property::id] = snapshot.id.str();
+        if (snapshot.properties != made)
           return where + " has other properties than when it was made";
       }
   return std::nullopt;

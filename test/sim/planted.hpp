@@ -14,7 +14,7 @@ enum class Planted {
   early_exit,        ///< processes are reported gone, and their GPU free, while they live on
   old_generation,    ///< an attempt starts under the generation of the one before
   abandoned_start,   ///< a start is ordered on the timeline that a fork left
-  late_receive,      ///< files of the old timeline land in the new one
+  late_receive,      ///< a receive goes on writing after its end: in the next timeline, too
   last_copy,         ///< a checkpoint that nobody named is destroyed
   forgotten_submit,  ///< both journals lose a submit
   wrong_success,     ///< a failure is reported as a success

@@ -26,6 +26,7 @@ void SimController::start() {
   started.machine = machine().name;
   started.records = journal.records;
   started.last_seq = journal.last_seq;
+  started.highest_term = world_.highest_term_seen_from(machine_);
   std::uint64_t seq = journal.last_seq - journal.records.size();
   for (const std::string& record : journal.records)
     fold_one(record, ++seq);

@@ -134,6 +134,7 @@ void Transfers::finish(const TransferPtr& transfer) {
   }
   transfer->from.reset();
   transfer->to.reset();
+  if (world_.planted() == Planted::late_receive) land_late(transfer);
   end(transfer, false, agent::TransferOutcome{transfer->moved, *snapshot});
   end(transfer, true, agent::TransferOutcome{transfer->moved, std::nullopt});
 }

@@ -86,7 +86,11 @@ public:
   /// Somebody who finds the controller's machine silent takes over where the agents say that the
   /// journal's copy is; nothing happens if there is no such place.
   void people_take_over();
-  /// If no controller runs in a while, somebody starts one: again, or by a takeover.
+  /// What a takeover there asks every agent that it reaches (design: the number is 1 + the
+  /// highest).
+  ControllerTerm highest_term_seen_from(std::size_t machine) const;
+  /// From now on somebody looks every 10 s whether a controller runs, and starts one if none does:
+  /// again, or by a takeover.
   void revive_a_controller();
   /// Records became durable on that machine.
   void journal_grew(std::size_t machine, const controller::DesiredState& durable);

@@ -48,14 +48,22 @@ void World::people_take_over() {
   take_over(*second);
 }
 
+ControllerTerm World::highest_term_seen_from(std::size_t index) const {
+  ControllerTerm highest;
+  for (const auto& m : machines_)
+    if (m->agent && network.reachable(index, m->index))
+      highest = std::max(highest, m->disk.highest_term);
+  return highest;
+}
+
 void World::revive_a_controller() {
   schedule.after(seconds(10), "somebody looks after the controller", [this] {
+    revive_a_controller();
     if (!controllers_.empty()) return;
     for (const auto& m : machines_)
       if (m->up && m->disk.journal.last_seq > 0) start_controller(m->index);
     if (!controllers_.empty()) return;
     if (auto second = second_by_agents()) take_over(*second);
-    if (controllers_.empty()) revive_a_controller();
   });
 }
 
