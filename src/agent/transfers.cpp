@@ -82,8 +82,8 @@ void Preparation::release_all(Machine& m, const Transfer& transfer) {
     release(m, transfer.dataset, name, transfer_tag(transfer.ticket));
 }
 
-void begin(Machine& m, const StepId& id, StartTransfer start) {
-  auto found = m.transfers.find(id);
+void begin(Machine& m, StartTransfer start) {
+  auto found = m.transfers.find(start.step);
   if (found == m.transfers.end()) return;
   if (found->second.cancelled)
     return found->second.step->fail(refusal(ErrorCode::cancelled, found->second.why_cancelled));
@@ -93,7 +93,7 @@ void begin(Machine& m, const StepId& id, StartTransfer start) {
 
 void hold_all(Machine& m, const Turn& turn, std::vector<std::string> names,
               std::shared_ptr<Preparation> preparation, StartTransfer start) {
-  if (names.empty()) return begin(m, start.step, std::move(start));
+  if (names.empty()) return begin(m, std::move(start));
   std::string name = names.back();
   names.pop_back();
   std::string tag = transfer_tag(start.ticket);
