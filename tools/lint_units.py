@@ -52,7 +52,7 @@ WANTED = {str(pathlib.Path(path).resolve()) for path in sys.argv[2:]}
 
 def main():
     units = json.loads((BUILD / "compile_commands.json").read_text())
-    units = [unit for unit in units if "/CMakeFiles/" not in unit["file"]
+    units = [unit for unit in units if unit["file"].endswith(".cpp") and "/CMakeFiles/" not in unit["file"]
              and (not WANTED or unit["file"] in WANTED)]
     failures = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
