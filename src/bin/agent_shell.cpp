@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "bin/import.hpp"
 #include "proc/job_log.hpp"
 
@@ -45,13 +46,6 @@ const char* visibility_variable(GpuVendor vendor) {
   return nullptr;
 }
 
-std::string joined(const std::vector<std::string>& words, char separator) {
-  std::string text;
-  for (const std::string& word : words)
-    text += (text.empty() ? "" : std::string(1, separator)) + word;
-  return text;
-}
-
 }  // namespace
 
 /// One overload an effect.
@@ -69,8 +63,7 @@ struct AgentShell::Performer {
     auto done = [self = &shell, id = e.id](Reply reply) {
       self->take(agent::StoreReturned{id, std::move(reply)});
     };
-    if (auto posted = shell.store_workers_.run<Reply>(std::move(work), done); !posted)
-      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+    off_loop<Reply>(shell.store_workers_, std::move(work), done);
   }
 
   void operator()(const agent::LaunchAttempt& e) const { shell.launch(e); }
@@ -115,8 +108,7 @@ struct AgentShell::Performer {
     auto done = [self = &shell, step = e.step](Result<Snapshot> result) {
       self->take(agent::ImportEnded{step, std::move(result)});
     };
-    if (auto posted = shell.store_workers_.run<Result<Snapshot>>(std::move(work), done); !posted)
-      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+    off_loop<Result<Snapshot>>(shell.store_workers_, std::move(work), done);
   }
 
   void operator()(const agent::UnpackCode& e) const {
@@ -126,8 +118,7 @@ struct AgentShell::Performer {
     auto done = [self = &shell, id = e.id](Status result) {
       self->take(agent::CodeUnpacked{id, std::move(result)});
     };
-    if (auto posted = shell.store_workers_.run<Status>(std::move(work), done); !posted)
-      shell.loop_.post([done, posted] { done(posted); });
+    off_loop<Status>(shell.store_workers_, std::move(work), done);
   }
 
   void operator()(const agent::SaveNodeState& e) const {
@@ -153,14 +144,19 @@ struct AgentShell::Performer {
     auto done = [self = &shell, id = e.id](Result<LogPage> result) {
       self->take(agent::LogRead{id, std::move(result)});
     };
-    if (auto posted = shell.store_workers_.run<Result<LogPage>>(std::move(work), done); !posted)
+    off_loop<Result<LogPage>>(shell.store_workers_, std::move(work), done);
+  }
+
+  /// Blocking work, its result handed to `done` on the loop; a full queue is such a result too.
+  template <class T, class Work, class Done>
+  void off_loop(net::WorkerPool& workers, Work work, Done done) const {
+    if (auto posted = workers.run<T>(std::move(work), done); !posted)
       shell.loop_.post([done, posted] { done(fail(posted.error())); });
   }
 
   template <class Work, class Done> void write(Work work, Done done) const {
     auto on_files = [&files = shell.files_, work = std::move(work)] { return work(files); };
-    if (auto posted = shell.file_worker_.run<Status>(std::move(on_files), done); !posted)
-      shell.loop_.post([done, posted] { done(fail(posted.error())); });
+    off_loop<Status>(shell.file_worker_, std::move(on_files), done);
   }
 };
 
@@ -315,9 +311,9 @@ Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
     ZED_TRY(std::string path, input_path(input));
     data.push_back(std::move(path));
   }
-  if (!data.empty()) environment["ZED_DATA_DIR"] = joined(data, ':');
+  if (!data.empty()) environment["ZED_DATA_DIR"] = join(data, ":");
   if (const char* variable = visibility_variable(request.vendor))
-    environment[variable] = joined(request.visible_gpus, ',');
+    environment[variable] = join(request.visible_gpus, ",");
   std::string mark = request.attempt.job.str().substr(0, 8) + "-" +
                      std::to_string(request.attempt.generation.term.number) + "-" +
                      std::to_string(request.attempt.generation.counter);

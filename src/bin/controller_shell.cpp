@@ -35,10 +35,6 @@ Result<ControllerId> load_identity(const std::filesystem::path& path) {
   return record->id;
 }
 
-bool no_atoms(std::string_view) {
-  return false;
-}
-
 }  // namespace
 
 struct ControllerShell::Performer {
@@ -47,7 +43,8 @@ struct ControllerShell::Performer {
   void operator()(const controller::SayToAgent& e) const {
     const std::string* peer = shell.peer_of(e.link);
     if (peer == nullptr) return;
-    auto sent = shell.node_->send(*peer, beam::term_of(to_value(e.message), no_atoms));
+    // No word becomes an atom: only shells want those.
+    auto sent = shell.node_->send(*peer, beam::term_of(to_value(e.message), nullptr));
     if (sent) return;
     log_warning("link to " + *peer + " ended: " + sent.error().describe());
     std::string name = *peer;

@@ -9,10 +9,6 @@ namespace {
 constexpr Millis redial_every = Millis{500};
 constexpr Millis dial_deadline = seconds(5);
 
-bool no_atoms(std::string_view) {
-  return false;  // only shells want atoms; between our own programs keys are binaries
-}
-
 }  // namespace
 
 Result<ControllerAddress> ControllerAddress::parse(const std::string& text) {
@@ -102,7 +98,8 @@ void ControllerLinks::heard(const beam::Message& message) {
 void ControllerLinks::say(LinkId link, const AgentMessage& message) {
   const std::string* peer = peer_of(link);
   if (peer == nullptr) return;
-  auto sent = node_->send(*peer, beam::term_of(to_value(message), no_atoms));
+  // No word becomes an atom: only shells want those.
+  auto sent = node_->send(*peer, beam::term_of(to_value(message), nullptr));
   if (sent) return;
   log_warning("link to " + *peer + " ended: " + sent.error().describe());
   node_->disconnect(*peer);
