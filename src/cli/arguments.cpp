@@ -43,7 +43,6 @@ private:
   DispatchCommand dispatch_;
   LogsCommand logs_;
   EventsCommand events_;
-  std::uint64_t after_ = 0;
   RollbackCommand rollback_;
   ResumeCommand resume_;
   MatchCommand match_;
