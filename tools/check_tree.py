@@ -4,8 +4,9 @@
 The direction is docs/architecture.md's:
 
     base <- core <- {spec, plan, sched, repl, model, env} <- {agent, controller}
-    {store, gpu, proc, beam, stream, journal} see net, env and below
-    http and cli see net, api, core, spec; bin and test see all
+    {store, gpu, proc, beam, stream, journal} see net, env and below; net stands on pki
+    modelio sees net and model; http and cli see net, api, core, spec, cli the models too; bin and
+    test see all
 """
 
 import pathlib
@@ -16,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 PURE = {"base", "core"}
-EFFECT = PURE | {"env", "net"}
+EFFECT = PURE | {"env", "net", "pki"}
 SEES = {
     "base": {"base"},
     "core": PURE,
@@ -25,20 +26,23 @@ SEES = {
     "sched": PURE | {"sched"},
     "repl": PURE | {"repl"},
     "model": PURE | {"model"},
+    # Files of this machine, as the readers of models want them.
+    "modelio": PURE | {"net", "model", "modelio"},
     "env": PURE | {"env"},
-    "api": PURE | {"api"},
-    "net": {"base", "net"},
+    "api": PURE | {"model", "api"},
+    "pki": {"base", "pki"},
+    "net": {"base", "pki", "net"},
     "agent": PURE | {"env", "agent"},
-    "controller": PURE | {"api", "spec", "plan", "sched", "repl", "controller"},
+    "controller": PURE | {"api", "spec", "plan", "sched", "repl", "model", "controller"},
     "journal": EFFECT | {"journal"},
     "store": EFFECT | {"store"},
     "gpu": EFFECT | {"gpu"},
     "proc": EFFECT | {"proc"},
     "beam": EFFECT | {"beam"},
     "stream": EFFECT | {"stream"},
-    "http": PURE | {"net", "api", "spec", "http"},
+    "http": PURE | {"net", "pki", "api", "spec", "http"},
     # zedctl's development fleets start and find processes.
-    "cli": PURE | {"net", "api", "spec", "http", "proc", "cli"},
+    "cli": PURE | {"net", "pki", "api", "spec", "http", "proc", "model", "modelio", "cli"},
     "bin": None,
 }
 # Rooms that read no clock, roll no dice, log nothing and touch nothing.
@@ -47,8 +51,10 @@ FORBIDDEN_IN_PURE = re.compile(
     r"std::chrono::\w*_clock|std::random_device|\brand\(|#include \"base/log\.hpp\"|#include <thread>"
     r"|#include <fstream>|#include <unistd\.h>|std::this_thread"
 )
-HEAVY = re.compile(r"#include <boost/(asio|beast|json)")
+HEAVY = re.compile(r"#include <(boost/(asio|beast|json)|openssl/)")
 HEAVY_ALLOWED = {"src/net/asio.hpp"}
+
+FIXED_WIDTH = re.compile(r"\bstd::u?int(8|16|32|64|ptr)_t\b")
 
 INCLUDE = re.compile(r'^#include "([a-z]+)/', re.MULTILINE)
 LONGEST_FILE = 800
@@ -80,8 +86,10 @@ def check_source(path, complain):
             complain(name, "a header begins with #pragma once")
         if re.search(r"^using namespace", text, re.MULTILINE):
             complain(name, "no using-namespace in a header")
+        if FIXED_WIDTH.search(text) and "#include <cstdint>" not in text:
+            complain(name, "std::intN_t needs <cstdint> (newer compilers bring it by no other header)")
         if HEAVY.search(text) and name not in HEAVY_ALLOWED and not name.endswith("_impl.hpp"):
-            complain(name, "Boost's heavy headers stay inside .cpp files")
+            complain(name, "the heavy headers of Boost and OpenSSL stay inside .cpp files")
     if text.count("\n") > LONGEST_FILE:
         complain(name, f"longer than {LONGEST_FILE} lines: two matters in one file?")
 

@@ -2,6 +2,7 @@
 // A workbench for the agent's tests: a real State over a simulated store, its effects carried out
 // at once and in order, its crash at any change of the store, time that is ticked by hand.
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>

@@ -10,6 +10,7 @@
 // unanswered
 //   answers `internal`, so that a forgotten branch is seen instead of hanging a job.
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>

@@ -7,6 +7,7 @@
 //   Reply    what success brings; errors are base Errors everywhere
 // Names are as a person typed them; the controller resolves them (core/names.hpp same_typed_name).
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -3,6 +3,7 @@
 // milliseconds since 1970 (UTC), sizes bytes, durations milliseconds; null means unknown.
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

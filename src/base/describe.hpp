@@ -21,6 +21,7 @@
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -1,6 +1,7 @@
 #pragma once
 // Arbitrary terms for property tests.
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

@@ -2,6 +2,7 @@
 // The thin shell around the agent's state machine: performs its effects on this machine and turns
 // what happens into its events.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>

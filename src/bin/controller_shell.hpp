@@ -1,6 +1,7 @@
 #pragma once
 // The thin shell around the controller's state machine: journal, agents, clients.
 
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <map>

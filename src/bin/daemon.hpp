@@ -1,6 +1,7 @@
 #pragma once
 // What both daemons share: their folder, their identity on disk, their secrets.
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 

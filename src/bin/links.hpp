@@ -1,6 +1,7 @@
 #pragma once
 // An agent's connections to its controllers: dials again and again, numbers each connection.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

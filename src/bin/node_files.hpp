@@ -6,6 +6,7 @@
 //   journal-copy.json    the term that the copy belongs to
 //   attempts/            launch and exit records (proc/launch.hpp)
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 

@@ -10,6 +10,7 @@
 //
 // <runtime> is $XDG_RUNTIME_DIR/zed-dev, else /tmp/zed-dev-<uid>: 0700 and ours, or not used.
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
 // The processes of a development fleet: who runs, how they start, how they end.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
 // One line on standard error that says what is going on, for anything over a second.
 
+#include <cstdint>
 #include <string>
 
 #include "cli/context.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 // For tests: the real zedctl as a child, and a controller that says what a test wants it to say.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>

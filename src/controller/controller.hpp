@@ -9,6 +9,7 @@
 // lost in a crash. Nothing is acted on before JournalWritten reports it durable; forks and moves
 // wait until they are safe. docs/controller.md is the page about this room.
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

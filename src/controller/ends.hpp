@@ -1,6 +1,7 @@
 #pragma once
 // What the end of the placed attempt means for its job. Pure.
 
+#include <cstdint>
 #include <optional>
 
 #include "controller/desired.hpp"

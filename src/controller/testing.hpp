@@ -3,6 +3,7 @@
 // told, a journal that writes at once, and a clock that only moves when told. The whole simulation
 // with real agents is test/sim; this one is for reading.
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>

@@ -2,6 +2,7 @@
 // Which snapshots are on a job's current timeline, which fork a holder still has to follow, and
 // which success counts. Pure.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #pragma once
 // The declared fleet: what a cluster file says, validated.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

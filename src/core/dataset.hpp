@@ -1,6 +1,7 @@
 #pragma once
 // Datasets and snapshots as a store reports them, and the properties that carry every fact.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 // The fleet view: what the controller knows of its nodes at one moment. Immutable.
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 // A job as desired, its attempts as they happen, and the one table of its states.
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -3,6 +3,7 @@
 // decode is total (base/describe.hpp), an unknown tag is refused with an error, unknown fields are
 // ignored.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>

@@ -2,6 +2,7 @@
 // Where a job goes, or why it goes nowhere: a refusal carries its evidence.
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>

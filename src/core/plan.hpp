@@ -2,6 +2,7 @@
 // Changes as data: what `zedctl plan` shows and what agents are told to do.
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>

@@ -2,6 +2,7 @@
 // What an attempt needs to be started, and what is found of attempts after an agent's restart. The
 // processes themselves are proc/'s; the agent's state machine only sees these values.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 // What agent and supervisor say to one another over the supervisor's control socket: JSON, a line
 // each. The socket outlives agents; a supervisor tells everyone who connects where it stands.
 
+#include <cstdint>
 #include <string>
 #include <variant>
 

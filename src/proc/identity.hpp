@@ -1,6 +1,7 @@
 #pragma once
 // Who a process is, across restarts of agent and machine: a pid alone is reused.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

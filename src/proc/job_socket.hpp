@@ -2,6 +2,7 @@
 // ZED_SOCKET: where a job asks its agent for checkpoints (docs/job-protocol.md). One socket an
 // attempt; it survives reconnects of the job and restarts of the agent.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>

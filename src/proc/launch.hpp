@@ -7,6 +7,7 @@
 //
 // The folder goes when the controller has acknowledged the end.
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>

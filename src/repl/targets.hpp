@@ -1,6 +1,7 @@
 #pragma once
 // Where copies go, and in which order one stream visits several nodes.
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>

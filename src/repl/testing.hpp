@@ -3,6 +3,7 @@
 // gives the identity; "b!7" has the guid 7, "c=3" the sequence number 3, "x^" is a closing
 // snapshot.
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>

@@ -2,6 +2,8 @@
 // Inside the room: the tightest set of GPUs on one node. What is free is given as numbers by
 // group, so that one answer holds for every node of equal shape.
 
+#include <cstdint>
+
 #include "sched/demand.hpp"
 
 namespace zed::sched {

@@ -1,6 +1,7 @@
 #pragma once
 // Inside the room: a request compiled once, so that looking at a node touches no text.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

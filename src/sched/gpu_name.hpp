@@ -1,6 +1,7 @@
 #pragma once
 // When a GPU's name, as a person wrote it, means the device whose driver prints another name.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

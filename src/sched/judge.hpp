@@ -2,6 +2,7 @@
 // Inside the room: a node judged clause by clause, in words. Slow and complete; placement decides
 // by choose.hpp, and both must agree on whether a node will do.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #pragma once
 // Whether one node can run a job now, and if not, every clause that failed.
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>

@@ -2,6 +2,7 @@
 // Inside the room: a node reduced to what placement compares. Nodes of one class differ only in
 // what is free, so they are judged once.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

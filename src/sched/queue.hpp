@@ -1,6 +1,7 @@
 #pragma once
 // The order in which pending jobs are tried, and one pass over them.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -8,6 +8,7 @@
 // strangers]; '_' stands for a space. Other words of a node: has DATASET, root DATASET, label WORD,
 // ram GB, free GB, os NAME, and a status (lost, suspect, draining, cordoned), norun.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -7,6 +7,7 @@
 // names it is kept. So a crash leaves at most places that nothing names, and the catalog is the
 // only thing that must change atomically.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -2,6 +2,7 @@
 // A token bucket: how long to wait before so many bytes may go.
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "base/units.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 // Words that the contract's tests are written in.
 
+#include <cstdint>
 #include <gtest/gtest.h>
 
 #include "contract/subject.hpp"

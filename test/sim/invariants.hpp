@@ -2,6 +2,7 @@
 // What must always be true of a fleet. Each invariant is a function over the whole world, called
 // after every event; it answers with what is wrong, or nothing.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -1,6 +1,7 @@
 #pragma once
 // One simulated machine: its hardware, its disk and the agent that may run on it.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #pragma once
 // A FileSpace in memory (see store/file_space.hpp). Contents are shared, never changed in place.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

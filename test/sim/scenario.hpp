@@ -2,6 +2,7 @@
 // A simulated fleet for stories that are written by hand. Every invariant is checked after every
 // event here too.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

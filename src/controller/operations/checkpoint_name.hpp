@@ -1,6 +1,7 @@
 #pragma once
 // A checkpoint as a person types it. Inside the room only.
 
+#include <cstdint>
 #include <string_view>
 
 #include "controller/machine.hpp"

@@ -2,6 +2,7 @@
 // A FileSpace of folders, drawn in dir/layout.hpp.
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
 

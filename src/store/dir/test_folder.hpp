@@ -1,6 +1,7 @@
 #pragma once
 // A dir store in a folder of its own, for the tests of this folder.
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>

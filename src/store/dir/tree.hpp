@@ -7,6 +7,7 @@
 // owners (kept on this machine where the agent is root, not sent); extended attributes.
 // A snapshot is as consistent as the job leaves its files: each file is read once, in no order.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -1,6 +1,7 @@
 #pragma once
 // Making a tree entry by entry, for the functions of dir/tree.hpp.
 
+#include <cstdint>
 #include <string>
 
 #include "store/dir/disk.hpp"

@@ -3,6 +3,7 @@
 // to a Staging area as numbered pieces, so no name from the stream reaches a file system before the
 // whole list of changes has been checked against its hash.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

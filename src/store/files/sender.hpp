@@ -1,6 +1,7 @@
 #pragma once
 // The sending half of a `files` stream, over any source of contents.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
