@@ -8,7 +8,8 @@ namespace {
 struct Describer {
   std::string operator()(const CreateDataset& a) const { return "create " + a.dataset.str(); }
   std::string operator()(const ImportFiles& a) const {
-    return "import " + a.path + " as " + a.dataset.str() + "@" + a.snapshot_name;
+    const std::string from = a.source ? a.source->str() + "/" + a.path : a.path;
+    return "import " + from + " as " + a.dataset.str() + "@" + a.snapshot_name;
   }
   std::string operator()(const SendSnapshot& a) const {
     return "send " + a.ticket.dataset.str() + "@" + a.ticket.snapshot_name + " to " +

@@ -83,12 +83,18 @@ struct ImportFiles {
   std::string snapshot_name;  ///< "v1"
   CheckpointId snapshot;      ///< the id that the snapshot gets
   Properties properties;      ///< of the dataset, uuid and type among them
+  /// Instead of a path: files of a snapshot of that node's own store, a checkpoint that becomes a
+  /// model. `path` is then "" for all of them, or a file or folder in it.
+  std::optional<DatasetName> source;
+  CheckpointId source_snapshot;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("dataset", self.dataset);
     visit("path", self.path);
     visit("snapshot_name", self.snapshot_name);
     visit("snapshot", self.snapshot);
     visit("properties", self.properties);
+    visit("source", self.source);
+    visit("source_snapshot", self.source_snapshot);
   }
   friend bool operator==(const ImportFiles&, const ImportFiles&) = default;
 };
