@@ -213,8 +213,8 @@ std::string describe(const controller::Event& event) {
             return std::visit(
                 [](const auto& o) {
                   using O = std::decay_t<decltype(o)>;
-                  return O::changes ? fmt::format("asked {} {}", O::tag, to_json(to_value(o)))
-                                    : std::string();
+                  if (!O::changes) return std::string();
+                  return prefixed("asked ", std::string(O::tag) + " " + to_json(to_value(o)));
                 },
                 e.operation);
           },
