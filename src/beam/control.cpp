@@ -113,6 +113,7 @@ Message message_of(Op number, Fields& fields, Term payload) {
     return monitor;
   }
   case Op::demonitor: return Demonitor{fields.get<Pid>(1), fields.get<Reference>(3)};
+  case Op::monitor_exit: return MonitorExit{fields.get<Reference>(3)};
   case Op::link: return Link{fields.get<Pid>(1), fields.get<Pid>(2)};
   case Op::unlink_id: return Unlink{fields.id(1), fields.get<Pid>(2), fields.get<Pid>(3)};
   case Op::exit:
@@ -124,7 +125,6 @@ Message message_of(Op number, Fields& fields, Term payload) {
   case Op::group_leader:
   case Op::exit2:
   case Op::exit2_tt:
-  case Op::monitor_exit:
   case Op::spawn_reply:
   case Op::spawn_reply_tt:
   case Op::unlink_id_ack: return Ignored{};
@@ -179,6 +179,12 @@ Term send_to_name(const Pid& from, std::string_view name) {
 }
 Term send_to_alias(const Pid& from, const Reference& alias) {
   return tuple({op(Op::alias_send), from, alias});
+}
+Term monitor(const Pid& from, const Pid& target, const Reference& reference) {
+  return tuple({op(Op::monitor), from, target, reference});
+}
+Term demonitor(const Pid& from, const Pid& target, const Reference& reference) {
+  return tuple({op(Op::demonitor), from, target, reference});
 }
 Term monitor_exit(const Term& from, const Pid& to, const Reference& reference, Term reason) {
   return tuple({op(Op::monitor_exit), from, to, reference, std::move(reason)});

@@ -39,6 +39,10 @@ struct Demonitor {
   Pid from;
   Reference reference;
 };
+/// MONITOR_P_EXIT: what we watched has ended, or was not there.
+struct MonitorExit {
+  Reference reference;
+};
 struct Link {
   Pid from;
   Pid to;
@@ -68,8 +72,8 @@ struct SpawnRequest {
 /// replies to requests that we never make.
 struct Ignored {};
 
-using Message = std::variant<Send, SendToName, SendToAlias, Monitor, Demonitor, Link, Unlink, Exit,
-                             SpawnRequest, Ignored>;
+using Message = std::variant<Send, SendToName, SendToAlias, Monitor, Demonitor, MonitorExit, Link,
+                             Unlink, Exit, SpawnRequest, Ignored>;
 
 /// Errors: `corrupt` for a tuple that is no control message, `unsupported` for an unknown number.
 Result<Message> parse(Packet packet);
@@ -77,6 +81,8 @@ Result<Message> parse(Packet packet);
 Term send(const Pid& to);
 Term send_to_name(const Pid& from, std::string_view name);
 Term send_to_alias(const Pid& from, const Reference& alias);
+Term monitor(const Pid& from, const Pid& target, const Reference& reference);
+Term demonitor(const Pid& from, const Pid& target, const Reference& reference);
 /// `from` is what was monitored, as the monitor named it.
 Term monitor_exit(const Term& from, const Pid& to, const Reference& reference, Term reason);
 Term exit(const Pid& from, const Pid& to, Term reason);

@@ -134,46 +134,59 @@ Result<FrameEvent> FrameReader::on_next_fragment(std::span<const std::uint8_t> f
 
 void FrameWriter::append(std::string& out, const Term& control,
                          const std::optional<Term>& payload) {
+  for (const std::string& frame : frames(control, payload))
+    out += frame;
+}
+
+std::vector<std::string> FrameWriter::frames(const Term& control,
+                                             const std::optional<Term>& payload) {
   std::string terms;
+  std::string frame;
   if (!fragments_) {
     put(terms, pass_through, 1);
     terms += encode(control);
     if (payload) terms += encode(*payload);
-    put(out, terms.size(), 4);
-    out += terms;
-    return;
+    put(frame, terms.size(), 4);
+    return {frame + terms};
   }
   encode_to(terms, control);
   const std::size_t control_size = terms.size();
   if (payload) encode_to(terms, *payload);
-  if (terms.size() > fragment_size) return append_fragments(out, control_size, terms);
-  put(out, 3 + terms.size(), 4);
-  put(out, etf_version, 1);
-  put(out, whole, 1);
-  put(out, 0, 1);
-  out += terms;
+  if (terms.size() > fragment_size) return fragments(control_size, terms);
+  frame.reserve(4 + 3 + terms.size());
+  put(frame, 3 + terms.size(), 4);
+  put(frame, etf_version, 1);
+  put(frame, whole, 1);
+  put(frame, 0, 1);
+  frame += terms;
+  return {std::move(frame)};
 }
 
-void FrameWriter::append_fragments(std::string& out, std::size_t control_size,
-                                   const std::string& terms) {
+std::vector<std::string> FrameWriter::fragments(std::size_t control_size,
+                                                const std::string& terms) {
   // The control tuple has to be whole in the first fragment.
   const std::size_t first = std::max(control_size, fragment_size);
   const std::size_t rest = terms.size() - std::min(first, terms.size());
   std::uint64_t number = 1 + (rest + fragment_size - 1) / fragment_size;
   const std::uint64_t sequence = ++sequence_;
+  std::vector<std::string> frames;
+  frames.reserve(number);
   std::size_t offset = 0;
   for (std::uint8_t kind = first_fragment; number > 0; --number, kind = next_fragment) {
     const std::size_t size =
         std::min(terms.size() - offset, kind == first_fragment ? first : fragment_size);
-    put(out, 2 + 8 + 8 + (kind == first_fragment ? 1 : 0) + size, 4);
-    put(out, etf_version, 1);
-    put(out, kind, 1);
-    put(out, sequence, 8);
-    put(out, number, 8);
-    if (kind == first_fragment) put(out, 0, 1);
-    out.append(terms, offset, size);
+    std::string frame;
+    put(frame, 2 + 8 + 8 + (kind == first_fragment ? 1 : 0) + size, 4);
+    put(frame, etf_version, 1);
+    put(frame, kind, 1);
+    put(frame, sequence, 8);
+    put(frame, number, 8);
+    if (kind == first_fragment) put(frame, 0, 1);
+    frame.append(terms, offset, size);
     offset += size;
+    frames.push_back(std::move(frame));
   }
+  return frames;
 }
 
 }  // namespace zed::beam

@@ -68,13 +68,15 @@ public:
   /// behind the old header.
   explicit FrameWriter(bool fragments) : fragments_(fragments) {}
 
-  /// Appends a message. Larger ones go as fragments of 64 KiB, so that the peer's reader never
-  /// waits for a whole one.
+  /// The frames of a message: one, or, beyond 64 KiB, fragments of that size. Between them may go
+  /// frames of other messages, fragments too.
+  std::vector<std::string> frames(const Term& control, const std::optional<Term>& payload);
+  /// The same in one piece.
   void append(std::string& out, const Term& control, const std::optional<Term>& payload);
-  static void append_tick(std::string& out) { out.append(4, '\0'); }
+  static std::string tick() { return std::string(4, '\0'); }
 
 private:
-  void append_fragments(std::string& out, std::size_t control_size, const std::string& terms);
+  std::vector<std::string> fragments(std::size_t control_size, const std::string& terms);
 
   bool fragments_;
   std::uint64_t sequence_ = 0;

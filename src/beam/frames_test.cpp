@@ -56,7 +56,7 @@ std::string bare(const Term& term) {
 TEST(Frames, TicksAndMessagesByTheByte) {
   std::string bytes;
   FrameWriter writer(true);
-  FrameWriter::append_tick(bytes);
+  bytes += FrameWriter::tick();
   writer.append(bytes, tuple({1}), {});
   writer.append(bytes, tuple({2}), atom("hello"));
   FrameWriter old(false);

@@ -14,6 +14,9 @@ namespace {
 
 /// What may wait in a connection beside what waits in its session.
 constexpr Bytes connection_slack = mebibytes(4);
+/// Given to a connection at once: what a small message may have to wait for, and enough to keep a
+/// link busy between two turns of the loop.
+constexpr std::size_t most_at_once = std::size_t{256} << 10;
 
 std::uint32_t random_bits() {
   // Reads the operating system's generator on Linux, macOS and FreeBSD.
@@ -148,9 +151,10 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   /// peer is counted in one place.
   void flush(ConnectionId id) {
     Peer* peer = find(id);
-    if (peer == nullptr || peer->connection.queued().value > 0 || !peer->session.has_output())
-      return;
-    (void)peer->connection.send(peer->session.take_output(loop.now()));
+    if (peer == nullptr) return;
+    // What the kernel takes at once is not reported as drained.
+    while (peer->connection.queued().value == 0 && peer->session.has_output())
+      if (!peer->connection.send(peer->session.take_output(loop.now(), most_at_once))) return;
   }
 
   void on_bytes(ConnectionId id, std::span<const std::uint8_t> bytes) {
@@ -227,6 +231,9 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   void on(ConnectionId id, RpcCall& event) {
     if (handlers.on_rpc) return call(handlers.on_rpc, std::move(event));
     if (Peer* peer = find(id)) (void)peer->session.raise(event.id, atom("undef"));
+  }
+  void on(ConnectionId, ProcessDown& event) {
+    if (handlers.on_process_down) call(handlers.on_process_down, std::move(event));
   }
   void on(ConnectionId id, Ended& event) { drop(id, std::move(event.error)); }
 
@@ -399,6 +406,18 @@ bool Node::is_up(const std::string& peer) const {
 
 Status Node::send(const std::string& peer, const Term& message, std::string_view to_name) {
   return state_->with_peer(peer, [&](Session& s) { return s.send(to_name, message); });
+}
+Status Node::send(const std::string& peer, const Pid& to, const Term& message) {
+  return state_->with_peer(peer, [&](Session& s) { return s.send(to, message); });
+}
+Status Node::watch(const std::string& peer, const Pid& process) {
+  return state_->with_peer(peer, [&](Session& s) { return s.watch(process); });
+}
+void Node::unwatch(const std::string& peer, const Pid& process) {
+  (void)state_->with_peer(peer, [&](Session& s) -> Status {
+    s.unwatch(process);
+    return {};
+  });
 }
 Status Node::reply(const Call& call, Term answer) {
   return state_->with_peer(call.peer, [&](Session& s) { return s.reply(call, std::move(answer)); });

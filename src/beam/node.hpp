@@ -52,6 +52,8 @@ struct NodeHandlers {
   std::function<void(Call)> on_call;
   std::function<void(Message)> on_message;
   std::function<void(RpcCall)> on_rpc;
+  /// A process that watch() was asked for has ended; not called when its node goes down.
+  std::function<void(ProcessDown)> on_process_down;
   /// A connection that never came up: wrong cookie, a name not admitted, garbage, silence.
   std::function<void(const net::Endpoint& from, const Error& why)> on_refused;
 };
@@ -85,6 +87,11 @@ public:
   /// `invalid` (over the cap of a message). Nothing is sent by halves. Sent messages arrive in
   /// order, or the connection ends.
   Status send(const std::string& peer, const Term& message, std::string_view to_name = "zed");
+  /// To a process of the peer; one that has ended gets nothing, which is no error.
+  Status send(const std::string& peer, const Pid& to, const Term& message);
+  /// on_process_down tells of the process's end. Errors: as Session::watch.
+  Status watch(const std::string& peer, const Pid& process);
+  void unwatch(const std::string& peer, const Pid& process);
   /// Errors: as send; the caller may have gone, which is no error.
   Status reply(const Call& call, Term answer);
   /// The result of a remote call. Errors: as send, and `not_found` if the caller has given up.

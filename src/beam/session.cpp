@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "beam/wire.hpp"
+
 namespace zed::beam {
 namespace {
 
@@ -30,6 +32,23 @@ const Reference* alias_of(const Term& tag) {
   return pair != nullptr && items->size() == 2 && items->front().is_atom("alias")
              ? items->back().as<Reference>()
              : nullptr;
+}
+
+/// The receivers of one connection, as the outbox tells them apart.
+std::string receiver_of(const Pid& pid) {
+  std::string key = "p";
+  put(key, pid.id, 4);
+  put(key, pid.serial, 4);
+  return key;
+}
+std::size_t size_of(const std::vector<std::string>& frames) {
+  std::size_t size = 0;
+  for (const std::string& frame : frames)
+    size += frame.size();
+  return size;
+}
+std::string receiver_of(std::string_view name) {
+  return "n" + std::string(name);
 }
 
 /// A proper list of terms, also where a BEAM has sent small integers as bytes.
@@ -125,7 +144,7 @@ void Session::on_packet(Events& events, Packet packet) {
   auto message = control::parse(std::move(packet));
   if (!message) return end(events, std::move(message).error().with("read from " + peer_.name));
   std::visit([&](auto& one) { on(events, one); }, *message);
-  if (output_.size() > options_.limits.max_output + answer_slack)
+  if (waiting() > options_.limits.max_output + answer_slack)
     end(events, {ErrorCode::busy, peer_.name + " does not read what it asked for", {}, {}});
 }
 
@@ -168,37 +187,41 @@ void Session::on_gen_call(Events& events, control::SendToName& message,
 }
 
 Status Session::send(std::string_view to_name, const Term& message) {
-  return post(control::send_to_name(own_pid(1), to_name), message);
+  return post(receiver_of(to_name), control::send_to_name(own_pid(1), to_name), message);
+}
+
+Status Session::send(const Pid& to, const Term& message) {
+  return post(receiver_of(to), control::send(to), message);
 }
 
 Status Session::reply(const Call& call, Term answer) {
   const Term message = tuple({call.tag, std::move(answer)});
   if (const Reference* alias = alias_of(call.tag))
-    return post(control::send_to_alias(own_pid(1), *alias), message);
-  return post(control::send(call.from), message);
+    return post(receiver_of(call.from), control::send_to_alias(own_pid(1), *alias), message);
+  return send(call.from, message);
 }
 
-Status Session::post(const Term& control, const Term& message) {
+Status Session::post(const std::string& to, const Term& control, const Term& message) {
   if (stage_ != Stage::up) return fail(ErrorCode::unavailable, "no connection to " + peer_.name);
   // What the peer's limits (taken to be ours) refuse would cost the connection.
   if (auto fits = check_limits(message, options_.limits.terms); !fits)
     return fail(std::move(fits).error().with("send to " + peer_.name));
-  std::string frames;
-  writer_.append(frames, control, message);
-  if (frames.size() > options_.limits.frames.max_message - control_allowance)
+  std::vector<std::string> frames = writer_.frames(control, message);
+  const std::size_t size = size_of(frames);
+  if (size > options_.limits.frames.max_message - control_allowance)
     return fail(ErrorCode::invalid,
-                "a message of " + std::to_string(frames.size()) + " bytes to " + peer_.name +
+                "a message of " + std::to_string(size) + " bytes to " + peer_.name +
                     " exceeds the cap of " + std::to_string(options_.limits.frames.max_message),
                 "bulk data has its own connections");
-  if (output_.size() + frames.size() > options_.limits.max_output)
+  if (waiting() + size > options_.limits.max_output)
     return fail(ErrorCode::busy,
-                std::to_string(output_.size()) + " bytes already wait for " + peer_.name);
-  output_ += frames;
+                std::to_string(waiting()) + " bytes already wait for " + peer_.name);
+  outbox_.add(to, std::move(frames));
   return {};
 }
 
-void Session::post_control(const Term& control, std::optional<Term> message) {
-  writer_.append(output_, control, message);
+void Session::post_control(const Pid& to, const Term& control) {
+  outbox_.add(receiver_of(to), writer_.frames(control, {}));
 }
 
 // --- Monitors and links -----------------------------------------------------------------------
@@ -222,10 +245,11 @@ bool Session::is_alive(const Term& target) const {
 
 void Session::on(Events&, control::Monitor& message) {
   if (!is_alive(message.target))
-    return post_control(
-        control::monitor_exit(message.target, message.from, message.reference, atom("noproc")));
+    return post_control(message.from, control::monitor_exit(message.target, message.from,
+                                                            message.reference, atom("noproc")));
   if (watches_.size() >= options_.limits.max_monitors)
-    return post_control(control::monitor_exit(message.target, message.from, message.reference,
+    return post_control(message.from,
+                        control::monitor_exit(message.target, message.from, message.reference,
                                               atom("system_limit")));
   watches_.insert_or_assign(message.reference,
                             Watch{std::move(message.from), std::move(message.target)});
@@ -243,17 +267,57 @@ void Session::on(Events&, control::Demonitor& message) {
   tell_watchers(process, atom("killed"));
 }
 
+void Session::on(Events& events, control::MonitorExit& message) {
+  const auto watched = watched_.extract(message.reference);
+  if (!watched.empty()) events.push_back(ProcessDown{peer_.name, watched.mapped()});
+}
+
+Reference Session::new_reference() {
+  Reference reference;
+  reference.node = Atom{options_.self.name};
+  reference.creation = options_.self.creation;
+  // Unique on this connection, which is all that a peer needs; the first word has 18 bits.
+  const std::uint64_t number = ++last_reference_;
+  constexpr std::uint32_t first_bits = 18;
+  reference.ids = {static_cast<std::uint32_t>(number & ((1U << first_bits) - 1)),
+                   static_cast<std::uint32_t>(number >> first_bits), 0, 0, 0};
+  reference.count = 3;
+  return reference;
+}
+
+Status Session::watch(const Pid& process) {
+  if (stage_ != Stage::up) return fail(ErrorCode::unavailable, "no connection to " + peer_.name);
+  if (watched_.size() >= options_.limits.max_monitors)
+    return fail(ErrorCode::busy, "too many processes of " + peer_.name + " are watched already");
+  const Reference reference = new_reference();
+  watched_.emplace(reference, process);
+  post_control(process, control::monitor(own_pid(1), process, reference));
+  return {};
+}
+
+void Session::unwatch(const Pid& process) {
+  for (auto entry = watched_.begin(); entry != watched_.end();) {
+    if (entry->second != process) {
+      ++entry;
+      continue;
+    }
+    post_control(process, control::demonitor(own_pid(1), process, entry->first));
+    entry = watched_.erase(entry);
+  }
+}
+
 void Session::on(Events&, control::Link& message) {
   if (!is_alive(message.to))
-    return post_control(control::exit(message.to, message.from, atom("noproc")));
+    return post_control(message.from, control::exit(message.to, message.from, atom("noproc")));
   if (links_.size() >= options_.limits.max_monitors)
-    return post_control(control::exit(message.to, message.from, atom("system_limit")));
+    return post_control(message.from,
+                        control::exit(message.to, message.from, atom("system_limit")));
   links_.insert({std::move(message.from), std::move(message.to)});
 }
 
 void Session::on(Events&, control::Unlink& message) {
   links_.erase({message.from, message.to});
-  post_control(control::unlink_ack(message));
+  post_control(message.from, control::unlink_ack(message));
 }
 
 void Session::on(Events&, control::Exit& message) {
@@ -269,7 +333,8 @@ void Session::tell_watchers(const Pid& process, const Term& reason) {
       ++watch;
       continue;
     }
-    post_control(control::monitor_exit(process, watch->second.watcher, watch->first, reason));
+    post_control(watch->second.watcher,
+                 control::monitor_exit(process, watch->second.watcher, watch->first, reason));
     watch = watches_.erase(watch);
   }
   for (auto link = links_.begin(); link != links_.end();) {
@@ -277,7 +342,7 @@ void Session::tell_watchers(const Pid& process, const Term& reason) {
       ++link;
       continue;
     }
-    post_control(control::exit(process, link->first, reason));
+    post_control(link->first, control::exit(process, link->first, reason));
     link = links_.erase(link);
   }
 }
@@ -285,12 +350,14 @@ void Session::tell_watchers(const Pid& process, const Term& reason) {
 void Session::say_goodbye(const Term& reason) {
   if (stage_ != Stage::up) return;
   for (const auto& [reference, watch] : watches_)
-    post_control(control::monitor_exit(watch.target, watch.watcher, reference, reason));
+    post_control(watch.watcher,
+                 control::monitor_exit(watch.target, watch.watcher, reference, reason));
   for (const auto& [theirs, ours] : links_)
-    post_control(control::exit(ours, theirs, reason));
+    post_control(theirs, control::exit(ours, theirs, reason));
   for (const auto& [number, spawned] : spawned_) {
     if (spawned.request.monitored)
       post_control(
+          spawned.request.from,
           control::monitor_exit(own_pid(number), spawned.request.from, spawned.request.id, reason));
   }
   watches_.clear();
@@ -304,23 +371,24 @@ void Session::on(Events& events, control::SpawnRequest& request) {
   const bool is_call =
       request.module == "erpc" && request.function == "execute_call" && request.arity == 4;
   if (is_call) return on_erpc(events, request);
-  post_control(control::spawn_refused(request, "undef"));
+  post_control(request.from, control::spawn_refused(request, "undef"));
 }
 
 void Session::on_erpc(Events& events, control::SpawnRequest& request) {
   // [ResultTag, Module, Function, Arguments]; see erpc:execute_call/4.
   const auto call = items_of(request.arguments);
-  if (!call || call->size() != 4) return post_control(control::spawn_refused(request, "badarg"));
+  if (!call || call->size() != 4)
+    return post_control(request.from, control::spawn_refused(request, "badarg"));
   const Atom* module = (*call)[1].as<Atom>();
   const Atom* function = (*call)[2].as<Atom>();
   const auto arguments = items_of((*call)[3]);
   if (module == nullptr || function == nullptr || !arguments)
-    return post_control(control::spawn_refused(request, "badarg"));
+    return post_control(request.from, control::spawn_refused(request, "badarg"));
   if (spawned_.size() >= options_.limits.max_spawned)
-    return post_control(control::spawn_refused(request, "system_limit"));
+    return post_control(request.from, control::spawn_refused(request, "system_limit"));
 
   const std::uint64_t id = options_.next_process();
-  post_control(control::spawned(request, own_pid(id)));
+  post_control(request.from, control::spawned(request, own_pid(id)));
   if (request.linked) links_.insert({request.from, own_pid(id)});
   spawned_.emplace(id, Spawned{request, (*call)[0]});
   const bool allowed =
@@ -358,22 +426,19 @@ Status Session::finish_rpc(std::uint64_t rpc, const std::function<Term(const Ter
   const Term why = reason(call.result_tag);
   Status status;
   if (call.request.monitored) {
-    std::string frames;
-    writer_.append(frames, control::monitor_exit(process, call.request.from, call.request.id, why),
-                   {});
+    const Pid& caller = call.request.from;
+    auto frames = writer_.frames(control::monitor_exit(process, caller, call.request.id, why), {});
+    const std::size_t size = size_of(frames);
     // An answer that does not fit must still end the call, or its caller waits for ever.
     if (!check_limits(why, options_.limits.terms) ||
-        frames.size() > options_.limits.frames.max_message - control_allowance ||
-        output_.size() + frames.size() > options_.limits.max_output) {
-      status = fail(ErrorCode::busy, "no room for an answer of " + std::to_string(frames.size()) +
-                                         " bytes to " + peer_.name);
-      frames.clear();
-      writer_.append(
-          frames,
-          control::monitor_exit(process, call.request.from, call.request.id, atom("system_limit")),
-          {});
+        size > options_.limits.frames.max_message - control_allowance ||
+        waiting() + size > options_.limits.max_output) {
+      status = fail(ErrorCode::busy,
+                    "no room for an answer of " + std::to_string(size) + " bytes to " + peer_.name);
+      frames = writer_.frames(
+          control::monitor_exit(process, caller, call.request.id, atom("system_limit")), {});
     }
-    output_ += frames;
+    outbox_.add(receiver_of(caller), std::move(frames));
   }
   tell_watchers(process, status ? atom("normal") : atom("system_limit"));
   return status;
@@ -398,7 +463,7 @@ std::vector<SessionEvent> Session::on_time(Instant now) {
     return events;
   }
   const bool due = now >= last_sent_ + Millis{limits.tick.value / 4};
-  if (due && output_.empty()) FrameWriter::append_tick(output_);
+  if (due && !has_output()) output_ += FrameWriter::tick();
   return events;
 }
 
@@ -409,12 +474,16 @@ Instant Session::next_deadline() const {
 }
 
 bool Session::has_output() const {
-  return !output_.empty();
+  return !output_.empty() || !outbox_.empty();
 }
 
-std::string Session::take_output(Instant now) {
-  if (!output_.empty()) last_sent_ = now;
-  return std::exchange(output_, {});
+std::string Session::take_output(Instant now, std::size_t most) {
+  if (has_output()) last_sent_ = now;
+  // The handshake's last word goes before the first message.
+  std::string out = std::exchange(output_, {});
+  if (out.empty()) return outbox_.take(most);
+  if (out.size() < most) out += outbox_.take(most - out.size());
+  return out;
 }
 
 }  // namespace zed::beam

@@ -16,6 +16,7 @@
 #include "beam/control.hpp"
 #include "beam/frames.hpp"
 #include "beam/handshake.hpp"
+#include "beam/outbox.hpp"
 
 namespace zed::beam {
 
@@ -74,11 +75,16 @@ struct PeerNamed {
 struct PeerUp {
   PeerInfo peer;
 };
+/// A process that was watched by watch() has ended, or was not there.
+struct ProcessDown {
+  std::string peer;
+  Pid process;
+};
 /// The session is over. What take_output() still gives should be sent before closing.
 struct Ended {
   Error error;
 };
-using SessionEvent = std::variant<PeerNamed, PeerUp, Call, Message, RpcCall, Ended>;
+using SessionEvent = std::variant<PeerNamed, PeerUp, Call, Message, RpcCall, ProcessDown, Ended>;
 
 class Session {
 public:
@@ -99,7 +105,14 @@ public:
   /// To a registered name on the peer. Errors: `unavailable` (not up), `busy` (the peer does not
   /// read fast enough), `invalid` (beyond the cap of a message). Nothing is sent by halves.
   Status send(std::string_view to_name, const Term& message);
+  /// To a process of the peer. Errors: the same. One that has ended gets nothing, and nobody knows.
+  Status send(const Pid& to, const Term& message);
   Status reply(const Call& call, Term answer);
+  /// ProcessDown comes once for a process of the peer, at once if it is not there; with the end of
+  /// the session it comes no more. Errors: `unavailable`, `busy` (more watched than max_monitors).
+  Status watch(const Pid& process);
+  /// Forgets a watch; ProcessDown comes no more.
+  void unwatch(const Pid& process);
   /// The result of an RpcCall, or the reason of the error that it raises at the caller. `not_found`
   /// if the caller has given up.
   Status return_value(std::uint64_t rpc, Term value);
@@ -107,8 +120,9 @@ public:
   /// Tells every monitor and link that our processes end, before the connection is closed.
   void say_goodbye(const Term& reason);
 
-  /// Bytes to send; empties. Counts as traffic, so the next tick is T/4 from `now`.
-  std::string take_output(Instant now);
+  /// Bytes to send, at least a frame and up to about `most`; fragments of large messages take
+  /// turns. Counts as traffic, so the next tick is T/4 from `now`.
+  std::string take_output(Instant now, std::size_t most = SIZE_MAX);
   bool has_output() const;
 
 private:
@@ -134,6 +148,7 @@ private:
   void on(Events& events, control::SendToAlias& message);
   void on(Events& events, control::Monitor& message);
   void on(Events& events, control::Demonitor& message);
+  void on(Events& events, control::MonitorExit& message);
   void on(Events& events, control::Link& message);
   void on(Events& events, control::Unlink& message);
   void on(Events& events, control::Exit& message);
@@ -146,8 +161,11 @@ private:
   bool is_alive(const Term& target) const;
   Status finish_rpc(std::uint64_t rpc, const std::function<Term(const Term& tag)>& reason);
   void tell_watchers(const Pid& process, const Term& reason);
-  Status post(const Term& control, const Term& message);
-  void post_control(const Term& control, std::optional<Term> message = {});
+  Reference new_reference();
+  std::size_t waiting() const { return output_.size() + outbox_.size(); }
+  /// `to` is the receiver, as Outbox::add has it.
+  Status post(const std::string& to, const Term& control, const Term& message);
+  void post_control(const Pid& to, const Term& control);
 
   SessionOptions options_;
   Handshake handshake_;
@@ -155,11 +173,14 @@ private:
   PeerInfo peer_;
   FrameReader reader_;
   FrameWriter writer_{false};
-  std::string output_;
+  std::string output_;  ///< of the handshake
+  Outbox outbox_;
   Instant started_;
   Instant last_received_;
   Instant last_sent_;
   std::map<Reference, Watch> watches_;
+  std::map<Reference, Pid> watched_;  ///< the peer's processes, by the monitor that we hold
+  std::uint64_t last_reference_ = 0;
   std::set<std::pair<Pid, Pid>> links_;  ///< the peer's process, ours
   std::map<std::uint64_t, Spawned> spawned_;
 };

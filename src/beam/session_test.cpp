@@ -31,6 +31,7 @@ struct Shown {
   std::string operator()(const RpcCall& e) const {
     return "rpc " + e.module + ":" + e.function + "/" + std::to_string(e.arguments.size());
   }
+  std::string operator()(const ProcessDown& e) const { return "down " + show(e.process); }
   std::string operator()(const Ended& e) const {
     return "ended " + std::string(to_string(e.error.code));
   }
@@ -115,6 +116,48 @@ TEST(Session, ACallIsAnsweredByItsAliasWithItsTagVerbatim) {
   ASSERT_EQ(shown(events), "call zed hi");
   ASSERT_TRUE(wire.ours.reply(call_in(events), atom("ok")));
   EXPECT_EQ(wire.sent(), "{33,<zed@h.1.0>,#Ref<shell@h.1.2.3>} {[alias|#Ref<shell@h.1.2.3>],ok}");
+}
+
+TEST(Session, ALargeAnswerDoesNotDelayASmallOneToAnother) {
+  Wire wire;
+  auto large = wire.give(reg_send("zed"), gen_call(alias_tag, atom("large")));
+  ASSERT_TRUE(wire.ours.reply(call_in(large), binary(std::string(900'000, 'x'))));
+  Pid other = caller;
+  other.id = 91;
+  ASSERT_TRUE(wire.ours.send(other, atom("small")));
+  const std::string first = wire.ours.take_output(start, std::size_t{128} << 10);
+  EXPECT_LT(first.size(), std::size_t{256} << 10);
+  EXPECT_NE(first.find("small"), std::string::npos);
+  // To the process that waits for the large one, order is kept.
+  ASSERT_TRUE(wire.ours.send(caller, atom("afterwards")));
+  auto bytes = bytes_of(first);
+  while (!bytes.empty())
+    ASSERT_TRUE(wire.reader.receive(bytes));
+  const std::string rest = wire.sent();
+  EXPECT_LT(rest.find("alias"), rest.find("afterwards"));
+}
+
+TEST(Session, AWatchedProcessIsReportedDownOnce) {
+  Wire wire;
+  ASSERT_TRUE(wire.ours.watch(caller));
+  EXPECT_EQ(wire.sent(), "{19,<zed@h.1.0>,<shell@h.90.0>,#Ref<zed@h.1.0.0>}");
+  const Reference ours{Atom{"zed@h"}, 77, {1, 0, 0}, 3};
+  const Term down = tuple({21, caller, server, ours, atom("normal")});
+  EXPECT_EQ(shown(wire.give(down)), "down <shell@h.90.0>");
+  EXPECT_EQ(shown(wire.give(down)), "");
+  ASSERT_TRUE(wire.ours.watch(caller));
+  wire.ours.unwatch(caller);
+  EXPECT_EQ(wire.sent(), "{19,<zed@h.1.0>,<shell@h.90.0>,#Ref<zed@h.2.0.0>}; "
+                         "{20,<zed@h.1.0>,<shell@h.90.0>,#Ref<zed@h.2.0.0>}");
+}
+
+TEST(Session, WatchesAreBounded) {
+  auto options = options_for("zed@h");
+  options.limits.max_monitors = 2;
+  Wire wire(options);
+  ASSERT_TRUE(wire.ours.watch(caller));
+  ASSERT_TRUE(wire.ours.watch(caller));
+  EXPECT_EQ(wire.ours.watch(caller).error().code, ErrorCode::busy);
 }
 
 TEST(Session, TagsOfOtherKindsAreAnsweredToo) {
