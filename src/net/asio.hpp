@@ -22,6 +22,8 @@ struct Loop::Internals {
       context.get_executor()};
   /// What every Connection reads into: handlers see it during their call only.
   std::array<std::uint8_t, std::size_t{64} << 10> read_buffer{};
+  /// And what it decrypts into.
+  std::array<std::uint8_t, std::size_t{64} << 10> plain_buffer{};
 };
 
 inline boost::asio::io_context& context(Loop& loop) {

@@ -55,13 +55,64 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
     auto& buffer = loop.internals().read_buffer;
     const ssize_t got = ::recv(socket.native_handle(), buffer.data(), buffer.size(), 0);
     if (got > 0) {
-      handlers.on_bytes({buffer.data(), static_cast<std::size_t>(got)});
+      const std::span<const std::uint8_t> bytes(buffer.data(), static_cast<std::size_t>(got));
+      if (tls)
+        decrypt(bytes);
+      else
+        handlers.on_bytes(bytes);
     } else if (got == 0) {
       return end(Error{ErrorCode::unavailable, "the other side closed the connection", {}, {}});
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
       return end(system_error(errno, "read"));
     }
     wait_readable();
+  }
+
+  /// Hands over what the bytes of the wire mean, in pieces as large as the buffer.
+  void decrypt(std::span<const std::uint8_t> wire) {
+    auto& buffer = loop.internals().plain_buffer;
+    tls->feed(wire);
+    for (bool more = true; more && open && tls;) {
+      std::size_t filled = 0;
+      std::optional<Error> failed;
+      while (more && filled < buffer.size()) {
+        auto got = tls->read(std::span(buffer).subspan(filled));
+        if (!got) failed = std::move(got).error();
+        more = got && *got > 0;
+        filled += got ? *got : 0;
+      }
+      send_wire();
+      if (open && tls->is_open() && !secured && !secure()) return;
+      if (filled > 0 && open) handlers.on_bytes({buffer.data(), filled});
+      if (failed) return end(std::move(*failed));
+    }
+  }
+
+  /// The handshake is done: the owner looks at the certificate, then what waited may go.
+  bool secure() {
+    secured = true;
+    const auto& peer = tls->peer();
+    if (auto fine = check ? check(peer ? &*peer : nullptr) : Status(); !fine) {
+      end(std::move(fine).error());
+      return false;
+    }
+    if (!open) return false;
+    queued -= unsent.size();
+    // A session that is over already says so by its next read.
+    (void)encrypt(std::exchange(unsent, {}));
+    if (open && queue.empty() && handlers.on_drained) handlers.on_drained();
+    return open;
+  }
+
+  Status encrypt(const std::string& plain) {
+    ZED_CHECK(tls->write({reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size()}));
+    send_wire();
+    return {};
+  }
+
+  void send_wire() {
+    std::string bytes = tls->take_output();
+    if (!bytes.empty() && open) push(std::move(bytes));
   }
 
   /// Hands to the kernel what it takes. False after a failure.
@@ -105,19 +156,25 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
     if (bytes.size() > max_queued - std::min(queued, max_queued))
       return fail(ErrorCode::busy,
                   std::to_string(queued) + " bytes already wait for a slow receiver");
-    queued += bytes.size();
-    queue.push_back(std::move(bytes));
-    if (queue.size() > 1) return {};
-    if (!flush()) {
-      // Reported from the loop: the caller is not prepared for its own end inside send().
-      broken = true;
-      loop.post([self = shared_from_this(), number = errno] {
-        self->end(system_error(number, "write"));
-      });
+    if (tls && !secured) {
+      queued += bytes.size();
+      unsent += bytes;
       return {};
     }
-    wait_writable();
+    if (tls) return encrypt(bytes);
+    push(std::move(bytes));
     return {};
+  }
+
+  void push(std::string bytes) {
+    queued += bytes.size();
+    queue.push_back(std::move(bytes));
+    if (queue.size() > 1) return;
+    if (flush()) return wait_writable();
+    // Reported from the loop: the caller is not prepared for its own end inside send().
+    broken = true;
+    loop.post(
+        [self = shared_from_this(), number = errno] { self->end(system_error(number, "write")); });
   }
 
   void end(Error error) {
@@ -135,13 +192,31 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
     boost::system::error_code ignored;
     socket.close(ignored);
     queue.clear();
+    unsent.clear();
     queued = 0;
     // Not here: the handler that is running may be one of them.
-    loop.post([self = shared_from_this()] { self->handlers = {}; });
+    loop.post([self = shared_from_this()] {
+      self->handlers = {};
+      self->check = nullptr;
+    });
+  }
+
+  Result<Released> release() {
+    if (!open || finishing || broken)
+      return fail(ErrorCode::unavailable, "the connection is closed");
+    if (queued > 0) return fail(ErrorCode::busy, "bytes wait to be sent");
+    Released released{Fd(socket.release()), std::move(tls)};
+    tls.reset();
+    close();
+    return released;
   }
 
   void finish(Millis limit) {
     if (!open || finishing) return;
+    if (tls && secured) {
+      tls->close();
+      send_wire();
+    }
     finishing = true;
     if (queue.empty() || broken) return close();
     last_words.start(limit, [self = shared_from_this()] { self->close(); });
@@ -150,6 +225,10 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
   Loop& loop;
   boost::asio::posix::stream_descriptor socket;
   Handlers handlers;
+  std::optional<TlsSession> tls;
+  std::function<Status(const pki::CertificateInfo*)> check;
+  bool secured = false;  ///< beneath TLS: the handshake is done and the owner has looked
+  std::string unsent;    ///< plain, until then
   const std::size_t max_queued;
   std::deque<std::string> queue;
   std::size_t queued = 0;
@@ -167,6 +246,11 @@ Connection::Connection(Loop& loop, Fd socket, Bytes max_queued) {
   prepare(socket.get());
   state_ = std::make_shared<State>(loop, std::move(socket), max_queued);
 }
+Connection::Connection(Loop& loop, Fd socket, TlsEnd tls, Bytes max_queued)
+    : Connection(loop, std::move(socket), max_queued) {
+  state_->tls.emplace(std::move(tls.tls), tls.side, tls.peer);
+  state_->check = std::move(tls.check);
+}
 Connection::~Connection() {
   close();
 }
@@ -181,6 +265,7 @@ Connection& Connection::operator=(Connection&& other) noexcept {
 void Connection::start(Handlers handlers) {
   ZED_ASSERT(state_ && handlers.on_bytes);
   state_->handlers = std::move(handlers);
+  if (state_->tls) state_->send_wire();
   state_->wait_readable();
 }
 
@@ -210,6 +295,11 @@ void Connection::close() {
 
 void Connection::finish(Millis limit) {
   if (state_) state_->finish(limit);
+}
+
+Result<Connection::Released> Connection::release() {
+  if (!state_) return fail(ErrorCode::unavailable, "there is no connection");
+  return state_->release();
 }
 
 bool Connection::is_open() const {

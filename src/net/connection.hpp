@@ -1,10 +1,11 @@
 #pragma once
-// A byte stream on the loop (TCP or UNIX): always reading, bounded writing.
+// A byte stream on the loop (TCP, TLS over it, or UNIX): always reading, bounded writing.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "net/endpoint.hpp"
 #include "net/fd.hpp"
 #include "net/loop.hpp"
+#include "net/tls.hpp"
 
 namespace zed::net {
 
@@ -33,6 +35,9 @@ public:
   Connection() = default;
   /// Adopts a connected stream socket of any family, and makes it non-blocking.
   Connection(Loop& loop, Fd socket, Bytes max_queued = mebibytes(8));
+  /// The same beneath TLS. What is sent before the handshake is done waits for it; who waits how
+  /// long for the other side's part of it is the owner's affair.
+  Connection(Loop& loop, Fd socket, TlsEnd tls, Bytes max_queued = mebibytes(8));
   ~Connection();
   Connection(Connection&&) noexcept;
   Connection& operator=(Connection&&) noexcept;
@@ -51,6 +56,15 @@ public:
   void close();
   /// Takes no more from either side and closes once the queue is empty, or after `limit`.
   void finish(Millis limit = seconds(5));
+
+  /// What a blocking thread goes on with, after pause() and in a turn of the loop of its own: bytes
+  /// read so far have been handed over. Errors: `busy` while bytes are queued, `unavailable` after
+  /// the end.
+  struct Released {
+    Fd socket;
+    std::optional<TlsSession> tls;
+  };
+  Result<Released> release();
 
   bool is_open() const;
   /// The descriptor, for peer_credentials and the like; -1 after the end.

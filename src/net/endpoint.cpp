@@ -45,10 +45,11 @@ bool is_loopback(std::string_view host) {
 }
 
 Status check_exposure(const Endpoint& endpoint, Exposure exposure) {
-  if (exposure == Exposure::plain_everywhere || is_loopback(endpoint.host)) return {};
-  return fail(ErrorCode::refused,
-              "plain TCP is for this machine only, and " + endpoint.str() + " is not loopback",
-              "use 127.0.0.1; other machines are reached by TLS");
+  if (exposure != Exposure::loopback_only || is_loopback(endpoint.host)) return {};
+  return fail(
+      ErrorCode::refused,
+      "plain TCP is for this machine only, and " + endpoint.str() + " is not loopback",
+      "use 127.0.0.1; other machines are reached by TLS: zed-controller init, zed-agent join");
 }
 
 }  // namespace zed::net

@@ -9,9 +9,9 @@
 
 namespace zed::net {
 
-/// Where plain (not encrypted, not authenticated) TCP may listen and connect. Design 13: only on
-/// this machine; the lab's closed networks may say otherwise.
-enum class Exposure { loopback_only, plain_everywhere };
+/// Where a socket may listen and connect to. Plain (not encrypted, not authenticated) TCP is for
+/// this machine only; a closed network may say otherwise. Whoever speaks TLS may go anywhere.
+enum class Exposure { loopback_only, plain_everywhere, encrypted };
 
 struct Endpoint {
   std::string host;        ///< an address in numbers, or a name; IPv6 without brackets

@@ -1,11 +1,16 @@
 #include "net/socket.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -149,6 +154,82 @@ Result<Fd> connect_unix(const std::string& path) {
   while (outcome != 0 && errno == EINTR);
   if (outcome != 0) return fail(system_error(errno, what));
   return fd;
+}
+
+namespace {
+
+using AddressesPtr = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Result<AddressesPtr> resolve(const Endpoint& endpoint, int kind) {
+  addrinfo hints{};
+  hints.ai_socktype = kind;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port);
+  if (::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found) != 0)
+    return fail(ErrorCode::not_found, "no address is known for that name",
+                "check the host's name, or give its address");
+  return AddressesPtr(found, &::freeaddrinfo);
+}
+
+Status connect_within(int fd, const addrinfo& to, Millis limit) {
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
+    return fail(system_error(errno, "prepare a socket"));
+  if (::connect(fd, to.ai_addr, to.ai_addrlen) == 0) return {};
+  if (errno != EINPROGRESS) return fail(system_error(errno, "connect"));
+  pollfd watched{fd, POLLOUT, 0};
+  const int ready = ::poll(&watched, 1, static_cast<int>(limit.value));
+  if (ready == 0)
+    return fail(ErrorCode::timeout, "no answer within " + std::to_string(limit.value) + " ms");
+  int error = ready < 0 ? errno : 0;
+  socklen_t size = sizeof error;
+  if (ready > 0) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return fail(system_error(error, "connect"));
+  return {};
+}
+
+Result<Fd> dial_one(const addrinfo& to, Exposure exposure, Millis limit) {
+  Address shown;
+  std::memcpy(&shown.storage, to.ai_addr,
+              std::min<std::size_t>(to.ai_addrlen, sizeof shown.storage));
+  ZED_TRY(Endpoint address, endpoint_of(shown));
+  ZED_CHECK(check_exposure(address, exposure));
+  ZED_TRY(Fd fd, make_socket(to.ai_family, "make a socket"));
+  ZED_CHECK(connect_within(fd.get(), to, limit));
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+}  // namespace
+
+Result<Fd> dial_tcp(const Endpoint& endpoint, Exposure exposure, Millis limit) {
+  const std::string what = "connect to " + endpoint.str();
+  auto addresses = resolve(endpoint, SOCK_STREAM);
+  if (!addresses) return fail(std::move(addresses).error().with(what));
+  Error last{ErrorCode::not_found, "the name has no address", {}, {}};
+  for (const addrinfo* one = addresses->get(); one != nullptr; one = one->ai_next) {
+    auto fd = dial_one(*one, exposure, limit);
+    if (fd) return fd;
+    last = std::move(fd).error();
+  }
+  last.frames.clear();
+  return fail(std::move(last).with(what));
+}
+
+Result<std::string> source_address(const Endpoint& endpoint) {
+  const std::string what = "find the own address towards " + endpoint.str();
+  auto addresses = resolve(endpoint, SOCK_DGRAM);
+  if (!addresses) return fail(std::move(addresses).error().with(what));
+  const addrinfo& to = **addresses;
+#ifdef SOCK_CLOEXEC
+  const Fd fd(::socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+#else
+  const Fd fd(::socket(to.ai_family, SOCK_DGRAM, 0));
+#endif
+  if (!fd || ::connect(fd.get(), to.ai_addr, to.ai_addrlen) != 0)
+    return fail(system_error(errno, what));
+  ZED_TRY(const Endpoint own, local_endpoint(fd.get()));
+  return own.host;
 }
 
 Result<Endpoint> local_endpoint(int fd) {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
 #include "net/endpoint.hpp"
 #include "net/fd.hpp"
 
@@ -25,6 +26,15 @@ Result<Fd> listen_unix(const std::string& path);
 
 /// Connects at once or fails; blocking mode. Errors: `not_found`, `unavailable` (nobody listens).
 Result<Fd> connect_unix(const std::string& path);
+
+/// Connects by TCP and waits for it, as long as `limit` (name resolution beside: the system's own
+/// limits); for programs without a loop. The socket is non-blocking. A name's addresses are tried
+/// in order, those that `exposure` forbids never. Errors: as net::connect_tcp.
+Result<Fd> dial_tcp(const Endpoint& endpoint, Exposure exposure, Millis limit);
+
+/// The own address from which this machine would send to `endpoint`, by the kernel's routes;
+/// nothing is sent. Errors: `not_found` (name), `unavailable` (no route).
+Result<std::string> source_address(const Endpoint& endpoint);
 
 struct PeerCredentials {
   uid_t uid = 0;
