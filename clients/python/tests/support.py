@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
@@ -55,6 +56,14 @@ class JobTest(unittest.TestCase):
 
     def warnings(self):
         return self.stderr.getvalue().splitlines()
+
+
+def until(condition, seconds=5.0):
+    """Looks until it is so; AssertionError if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("what the test waits for did not happen")
 
 
 def commit(client, epoch=None, step=None, paths=(), timeout=5.0, **metrics):

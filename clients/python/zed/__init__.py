@@ -18,16 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from ._agent import Checkpoint
-from ._client import DEFAULT_TIMEOUT, Client, Paths, Save
+from ._client import DEFAULT_TIMEOUT, Paths, Save
+from ._client import Client as _Job
 from ._environment import Resume
 from ._files import atomic_write
 from ._metrics import read_metrics
+from .fleet import Client as Client
+from .fleet import FleetError as FleetError
 
 __version__ = "0.1.0"
 __all__ = [
-    "Checkpoint", "Resume", "atomic_write", "attempt", "checkpoint", "committed", "data_dir", "epochs",
-    "generation", "job", "job_dir", "leave", "log", "model_dir", "read_metrics", "resume", "should_checkpoint",
-    "should_stop", "skip_batches", "step", "steps", "stopped",
+    "Checkpoint", "Client", "FleetError", "Resume", "atomic_write", "attempt", "checkpoint", "committed",
+    "data_dir", "due", "epochs", "generation", "job", "job_dir", "leave", "log", "model_dir", "parameters",
+    "read_metrics", "resume", "should_checkpoint", "should_stop", "skip_batches", "step", "steps", "stopped",
 ]  # fmt: skip
 
 if TYPE_CHECKING:  # served by __getattr__ below
@@ -47,7 +50,7 @@ if TYPE_CHECKING:  # served by __getattr__ below
 _ENVIRONMENT = frozenset({"job", "job_dir", "model_dir", "data_dir", "attempt", "generation", "resume", "skip_batches"})
 _STATE = frozenset({"should_stop", "should_checkpoint", "stopped", "committed"})
 
-_client = Client(os.environ)
+_client = _Job(os.environ)
 atexit.register(lambda: _client.close())
 
 
@@ -104,6 +107,18 @@ def log(*, step: Optional[int] = None, epoch: Optional[int] = None, **metrics: A
     _client.log(step, epoch, metrics)
 
 
+def due(*, epoch: Optional[int] = None, step: Optional[int] = None) -> bool:
+    """For loops and frameworks of their own: whether `checkpoint_every` wants a checkpoint after this
+    finished epoch or step, or the agent waits for one. False outside Zed."""
+    return _client.due(epoch, step)
+
+
+def parameters(**values: Any) -> None:
+    """Notes what this run was made with (`lr=0.1`): `zedctl diff` compares it. Each checkpoint after
+    the call has it."""
+    _client.parameters(values)
+
+
 def leave() -> None:
     """For loops of your own: tells the agent that this job ends here because of its stop, with work
     remaining. Call it after the last checkpoint, then exit."""
@@ -121,7 +136,7 @@ def __getattr__(name: str) -> Any:
 def _start_afresh_in_child() -> None:
     global _client
     _client.abandon()
-    _client = Client(os.environ)
+    _client = _Job(os.environ)
 
 
 if hasattr(os, "register_at_fork"):

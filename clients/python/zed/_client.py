@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Union
 
-from . import _clock, _environment
+from . import _clock, _environment, _run_facts
 from ._agent import Agent, Checkpoint, Refused, Wish
 from ._metrics import MetricsFile
 from ._values import Number, to_numbers
@@ -39,6 +39,8 @@ class Client:
         self._stop_served = False  # a checkpoint was committed after the stop ask
         self._latest: Dict[str, Number] = {}  # last logged value of each metric
         self._step: Optional[int] = None  # the last one heard of
+        self._parameters: Dict[str, Any] = {}
+        self._facts_are_new = True  # run.json is not written yet, or lacks parameters
         resume = self.environment.resume
         #: The newest committed epoch and step, of earlier attempts too.
         self._saved: Dict[str, Optional[int]] = {
@@ -147,6 +149,7 @@ class Client:
         if self._agent is None:
             return None
         deadline = _clock.now() + timeout
+        self._write_facts()
         if self._metrics is not None:
             self._metrics.sync()
         stop_was_asked = self._agent.stop_deadline is not None
@@ -158,6 +161,35 @@ class Client:
             return None
         self._succeeded(checkpoint, stop_was_asked)
         return checkpoint
+
+    def due(self, epoch: Optional[int], step: Optional[int]) -> bool:
+        """Whether a checkpoint after this epoch or step is due, or the agent waits for one."""
+        if self._agent is None:
+            return False
+        numbers = {"epoch": epoch, "step": step}
+        for unit, number in numbers.items():
+            if number is None:
+                continue
+            number = operator.index(number)
+            if self._saved[unit] != number and self._is_due(unit, number):
+                return True
+        return self.should_checkpoint
+
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        self._parameters.update(values)
+        self._facts_are_new = True
+
+    def _write_facts(self) -> None:
+        """What checkpoints are compared by. Once, and again after new parameters; a disk that is full
+        costs no checkpoint."""
+        folder = self.environment.job_dir
+        if not self._facts_are_new or folder is None:
+            return
+        self._facts_are_new = False
+        try:
+            _run_facts.write(folder / "metrics", self._parameters)
+        except (OSError, ValueError) as error:
+            self._warn("facts", f"parameters and packages were not recorded: {error}")
 
     def _succeeded(self, checkpoint: Checkpoint, stop_was_asked: bool) -> None:
         if self._warned & {"timeout", "unavailable"}:

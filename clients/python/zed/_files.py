@@ -56,3 +56,29 @@ def _must_be_ours(descriptor: int, temporary: str, target: str) -> None:
         if os.path.samestat(os.fstat(descriptor), os.stat(temporary)):
             return
     raise FileExistsError(f"cannot write {target}: somebody else is writing it at the same time")
+
+
+def sync_tree(path: str) -> None:
+    """Makes a file, or a folder with all that is in it, durable: for checkpoints that a library wrote
+    without doing so. Symlinks are not followed."""
+    if os.name == "nt":
+        return
+    if not os.path.isdir(path):
+        _sync_file(path)
+        sync_folder(os.path.dirname(os.path.abspath(path)))
+        return
+    for folder, _, names in os.walk(path):
+        for name in names:
+            _sync_file(os.path.join(folder, name))
+        sync_folder(folder)
+    sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+def _sync_file(path: str) -> None:
+    if os.path.islink(path) or not os.path.isfile(path):
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
