@@ -14,7 +14,9 @@ struct Describer {
   std::string operator()(const SetReadonly& r) const {
     return "make " + r.dataset.str() + (r.readonly ? " readonly" : " writable");
   }
-  std::string operator()(const TakeSnapshot& r) const { return "snapshot " + r.snapshot.str(); }
+  std::string operator()(const TakeSnapshot& r) const {
+    return (r.seal ? "seal " : "snapshot ") + r.snapshot.str();
+  }
   std::string operator()(const CommitCheckpoint& r) const {
     return "commit checkpoint " + r.request.dataset.str() + "@" + r.request.snapshot;
   }
@@ -58,13 +60,15 @@ struct Performer {
     return reply(store.create(r.dataset, r.properties));
   }
   Result<StoreReply> operator()(const SetDatasetProperties& r) const {
-    return reply(store.set(r.dataset, r.changes));
+    return reply(r.readonly ? store.change(r.dataset, r.changes, *r.readonly)
+                            : store.set(r.dataset, r.changes));
   }
   Result<StoreReply> operator()(const SetReadonly& r) const {
     return reply(store.set_readonly(r.dataset, r.readonly));
   }
   Result<StoreReply> operator()(const TakeSnapshot& r) const {
-    return reply(store.snapshot(r.snapshot, r.properties));
+    return reply(r.seal ? store.seal(r.snapshot, r.properties, *r.seal)
+                        : store.snapshot(r.snapshot, r.properties));
   }
   Result<StoreReply> operator()(const CommitCheckpoint& r) const {
     return reply(store.commit_checkpoint(r.request));
@@ -100,6 +104,19 @@ struct Performer {
 };
 
 }  // namespace
+
+Status Store::change(const DatasetName& dataset, const PropertyChanges& changes, bool readonly) {
+  if (readonly) ZED_CHECK(set_readonly(dataset, true));
+  ZED_CHECK(set(dataset, changes));
+  return readonly ? Status() : set_readonly(dataset, false);
+}
+
+Result<Snapshot> Store::seal(const SnapshotName& name, const Properties& properties,
+                             const PropertyChanges& changes) {
+  ZED_TRY(Snapshot taken, snapshot(name, properties));
+  ZED_CHECK(change(name.dataset, changes, true));
+  return taken;
+}
 
 std::string describe(const StoreRequest& request) {
   return std::visit(Describer{}, request);

@@ -120,6 +120,10 @@ public:
   /// All changes in one step.
   virtual Status set(const DatasetName& dataset, const PropertyChanges& changes) = 0;
   virtual Status set_readonly(const DatasetName& dataset, bool readonly) = 0;
+  /// Both. One step where the store can; else (as implemented here) in the order in which nobody
+  /// may write who should not: what becomes readonly does so first, what becomes writable last.
+  /// Repeating it finishes what an error or a crash left half done.
+  virtual Status change(const DatasetName& dataset, const PropertyChanges& changes, bool readonly);
 
   /// The live files, absolute. The caller may write there unless the dataset is readonly. Valid
   /// until a rename, revert_live, receive or destroy of the dataset: ask again after those.
@@ -128,6 +132,11 @@ public:
   virtual Result<std::filesystem::path> snapshot_path(const SnapshotName& snapshot) = 0;
 
   virtual Result<Snapshot> snapshot(const SnapshotName& name, const Properties& properties) = 0;
+  /// A last snapshot of a dataset that becomes readonly: snapshot(), then change(). One step where
+  /// the store can; else (as implemented here) after an error or a crash the snapshot may be there
+  /// without the change, which is then made by change().
+  virtual Result<Snapshot> seal(const SnapshotName& name, const Properties& properties,
+                                const PropertyChanges& changes);
   virtual Result<Snapshot> commit_checkpoint(const CommitRequest& request) = 0;
 
   /// A held snapshot cannot be destroyed (`busy`). Holding twice with one tag succeeds.
@@ -180,6 +189,7 @@ struct MakeDataset {
 struct SetDatasetProperties {
   DatasetName dataset;
   PropertyChanges changes;
+  std::optional<bool> readonly = std::nullopt;  ///< set as well: Store::change()
 };
 struct SetReadonly {
   DatasetName dataset;
@@ -188,6 +198,7 @@ struct SetReadonly {
 struct TakeSnapshot {
   SnapshotName snapshot;
   Properties properties;
+  std::optional<PropertyChanges> seal = std::nullopt;  ///< the dataset's, with Store::seal()
 };
 struct CommitCheckpoint {
   CommitRequest request;

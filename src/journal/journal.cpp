@@ -4,86 +4,23 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
-#include <boost/crc.hpp>
+#include "base/frame.hpp"
+#include "net/files.hpp"
 
 namespace zed::journal {
 namespace {
 
 using net::Fd;
+using net::sync_folder_of;
 using net::system_error;
+using net::write_all;
 
 constexpr std::string_view magic = "zed-journal 1 ";
-constexpr std::size_t frame_width = 8 + 1 + 8 + 1;
-
-std::uint32_t crc32c(std::string_view bytes) {
-  // Castagnoli, as in iSCSI (RFC 3720).
-  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
-
-std::string hex8(std::uint32_t number) {
-  std::array<char, 9> text{};
-  std::snprintf(text.data(), text.size(), "%08x", number);
-  return text.data();
-}
-
-std::optional<std::uint32_t> parse_hex8(std::string_view text) {
-  std::uint32_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-void frame_record(std::string_view record, std::string& out) {
-  out += hex8(static_cast<std::uint32_t>(record.size())) + " " + hex8(crc32c(record)) + " ";
-  out += record;
-  out += '\n';
-}
-
-/// The record that stands at the start of `text`, if a whole one does.
-std::optional<std::string_view> record_at(std::string_view text) {
-  if (text.size() < frame_width || text[8] != ' ' || text[17] != ' ') return std::nullopt;
-  auto length = parse_hex8(text.substr(0, 8));
-  auto crc = parse_hex8(text.substr(9, 8));
-  if (!length || !crc || *length > longest_record) return std::nullopt;
-  if (text.size() < frame_width + *length + 1) return std::nullopt;
-  std::string_view record = text.substr(frame_width, *length);
-  if (text[frame_width + *length] != '\n' || crc32c(record) != *crc) return std::nullopt;
-  return record;
-}
-
-/// Whether any later line begins a whole record: then what is before it is damage, not a torn tail.
-bool holds_a_record_after(std::string_view text) {
-  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
-    if (record_at(text.substr(at + 1))) return true;
-  return false;
-}
-
-Status write_all(int fd, std::string_view text, const std::string& what) {
-  while (!text.empty()) {
-    ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error(errno, what));
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return {};
-}
-
-Status sync_folder_of(const std::filesystem::path& path) {
-  Fd folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0)
-    return fail(system_error(errno, "sync the folder of " + path.string()));
-  return {};
-}
 
 Result<Fd> write_new(const std::filesystem::path& path, const std::string& text) {
   std::string what = "write " + path.string();
@@ -127,14 +64,15 @@ Result<Contents> parse_journal(std::string_view text) {
     return damaged(magic.size(), "the journal's first number cannot be read");
   std::size_t at = line_end + 1;
   while (at < text.size()) {
-    auto record = record_at(text.substr(at));
+    auto record = record_at(text.substr(at), longest_record);
     if (!record) {
-      if (holds_a_record_after(text.substr(at))) return damaged(at, "a damaged record");
+      if (holds_a_record_after(text.substr(at), longest_record))
+        return damaged(at, "a damaged record");
       break;
     }
     contents.records.emplace_back(*record);
     ++contents.last_seq;
-    at += frame_width + record->size() + 1;
+    at += frame_size + record->size();
   }
   contents.whole_bytes = at;
   return contents;
@@ -144,7 +82,7 @@ std::string format_journal(std::uint64_t last_seq, const std::vector<std::string
   std::string text(magic);
   text += std::to_string(last_seq - records.size()) + "\n";
   for (const std::string& record : records)
-    frame_record(record, text);
+    text += framed(record);
   return text;
 }
 
@@ -184,7 +122,7 @@ Status Journal::append(std::uint64_t first_seq, std::span<const std::string> rec
   for (const std::string& record : records) {
     if (record.size() > longest_record || record.find('\n') != std::string::npos)
       return fail(ErrorCode::invalid, "a journal record is longer than 8 MiB or not one line");
-    frame_record(record, text);
+    text += framed(record);
   }
   std::string what = "append to journal " + path_.string();
   Status written = write_all(file_.get(), text, what);

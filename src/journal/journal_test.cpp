@@ -61,12 +61,16 @@ TEST_F(JournalTest, DamageBeforeAWholeRecordIsReportedNotSkipped) {
   std::vector<std::string> batch{"first record", "second record"};
   ASSERT_TRUE(Journal::open(path()).value().journal.append(1, batch));
   std::string damaged = text();
-  damaged[damaged.find("first")] = 'F';
-  write(damaged);
-  auto opened = Journal::open(path());
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
-  EXPECT_EQ(text(), damaged);
+  const std::size_t first = damaged.find("first record");
+  for (std::size_t at = first - 18; at <= first + std::string("first record").size(); ++at) {
+    const char whole = std::exchange(damaged[at], '\x7f');
+    write(damaged);
+    auto opened = Journal::open(path());
+    ASSERT_FALSE(opened) << at;
+    EXPECT_EQ(opened.error().code, ErrorCode::corrupt);
+    EXPECT_EQ(text(), damaged);
+    damaged[at] = whole;
+  }
 }
 
 TEST_F(JournalTest, IsLockedAgainstASecondController) {

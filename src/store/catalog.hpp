@@ -4,18 +4,22 @@
 // catalog and keeps folders beside it; the simulated store keeps one in memory. Each operation
 // checks first and changes then: after an error nothing has changed. Copies are cheap (records are
 // shared and never changed in place), so a store changes a copy, makes it durable, then keeps it.
+//
+// catalog.cpp reads, catalog_checks.cpp refuses, catalog_changes.cpp changes, property_rules.cpp
+// says what may be a property.
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
 #include "core/dataset.hpp"
 #include "env/store.hpp"
+#include "store/persistent_map.hpp"
 
 namespace zed::store {
 
@@ -63,10 +67,16 @@ struct NewSnapshot {
   Bytes referenced;
 };
 
+/// What changes of a dataset itself.
+struct DatasetChange {
+  PropertyChanges properties;
+  std::optional<bool> readonly;  ///< none: as it was
+};
+
 class Catalog {
 public:
   // ---- reading ----
-  const std::map<DatasetName, DatasetRef>& datasets() const { return datasets_; }
+  const PersistentMap<DatasetName, DatasetRef>& datasets() const { return datasets_; }
   /// Errors: `not_found`.
   Result<DatasetRef> find(const DatasetName& name) const;
   Result<SnapshotRef> find(const SnapshotName& name) const;
@@ -99,12 +109,13 @@ public:
   Status may_revert(const DatasetName& name) const;
 
   // ---- changes ----
-  /// Missing parents are made too. Live files come into being when they are first asked for.
-  Status create(const DatasetName& name, const Properties& properties);
-  Status set(const DatasetName& name, const PropertyChanges& changes);
-  Status set_readonly(const DatasetName& name, bool readonly);
+  /// Missing parents are made too. `live`: where its (empty) live files are; "": they come into
+  /// being when they are first asked for, as those of the parents do.
+  Status create(const DatasetName& name, const Properties& properties,
+                const std::string& live = {});
+  Status set(const DatasetName& name, const DatasetChange& wanted);
   Result<Snapshot> add_snapshot(const SnapshotName& name, const Properties& properties,
-                                const NewSnapshot& made);
+                                const NewSnapshot& made, const DatasetChange& wanted = {});
   Result<Snapshot> commit(const env::CommitRequest& request, const NewSnapshot& made);
   Status hold(const SnapshotName& name, const std::string& tag);
   Status release(const SnapshotName& name, const std::string& tag);
@@ -126,11 +137,15 @@ public:
   // ---- storing ----
   /// For a catalog that is read back: takes records as they are. Errors: `corrupt` if they
   /// contradict one another.
-  Status restore(DatasetName name, DatasetRecord record);
+  Status restore(const DatasetName& name, DatasetRecord record);
+  /// What restore() replaces, or what is gone.
+  void drop(const DatasetName& name) { datasets_.erase(name); }
   void restore_counter(std::uint64_t counter) {
     counter_ = counter;
     known_from_ = counter;
   }
+  /// Datasets made, changed or gone since the last call, in any order, some twice.
+  std::vector<DatasetName> take_touched() { return std::exchange(touched_, {}); }
 
 private:
   Status check_new_snapshot(const DatasetName& name, const DatasetRecord& record,
@@ -143,10 +158,11 @@ private:
   Status change_holds(const SnapshotName& name, const std::string& tag, bool held);
   void bury(const DatasetName& name);
 
-  std::map<DatasetName, DatasetRef> datasets_;
+  PersistentMap<DatasetName, DatasetRef> datasets_;
   std::uint64_t counter_ = 0;  ///< also the last createtxg given
   std::uint64_t known_from_ = 0;
-  std::map<DatasetName, std::uint64_t> gone_;
+  PersistentMap<DatasetName, std::uint64_t> gone_;
+  std::vector<DatasetName> touched_;
 };
 
 /// Property names [a-z0-9._:-]{1,200}; values at most 8191 bytes once percent-encoded, as OpenZFS

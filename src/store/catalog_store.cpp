@@ -17,24 +17,7 @@ std::string place_of(const SnapshotRef& snapshot) {
 
 CatalogStore::CatalogStore(std::unique_ptr<FileSpace> files, Catalog catalog)
     : files_(std::move(files)), instance_(std::to_string(files_->random())),
-      catalog_(std::move(catalog)) {}
-
-Catalog CatalogStore::catalog() const {
-  std::lock_guard lock(reading_);
-  return catalog_;
-}
-
-template <class Change>
-std::invoke_result_t<Change, Catalog&> CatalogStore::commit(Change&& change) {
-  std::lock_guard committing(committing_);
-  Catalog next = catalog();
-  auto result = change(next);
-  if (!result || next.counter() == catalog_.counter()) return result;
-  ZED_CHECK(files_->keep(next));
-  std::lock_guard lock(reading_);
-  catalog_ = std::move(next);
-  return result;
-}
+      catalog_(*files_, std::move(catalog)) {}
 
 // ---- reading ------------------------------------------------------------------------------------
 
@@ -67,7 +50,7 @@ Result<Dataset> CatalogStore::inspect(const DatasetName& dataset) {
 Status CatalogStore::adopt_missing() {
   auto missing = files_->missing(catalog());
   if (missing.empty()) return {};
-  return commit([&missing](Catalog& next) -> Status {
+  return catalog_.commit([&missing](Catalog& next) -> Status {
     std::vector<SnapshotName> lost;
     for (const auto& [name, record] : next.datasets())
       for (const SnapshotRef& snapshot : record->snapshots)
@@ -99,17 +82,33 @@ Result<env::Store::Changes> CatalogStore::changes_since(const std::string& curso
 
 Status CatalogStore::create(const DatasetName& dataset, const Properties& properties) {
   Turns::Turn turn(turns_, {{dataset}});
-  return commit([&](Catalog& next) { return next.create(dataset, properties); });
+  ZED_CHECK(catalog().may_create(dataset, properties));
+  // The folder comes with it: a job's first start would have to name it in a change of its own.
+  std::string live = files_->new_place(PlaceKind::live, dataset.leaf());
+  auto made = files_->make_live(live, "", false);
+  if (made)
+    made = catalog_.commit([&](Catalog& next) { return next.create(dataset, properties, live); });
+  if (!made) files_->drop(live);
+  return made;
 }
 
 Status CatalogStore::set(const DatasetName& dataset, const PropertyChanges& changes) {
-  return commit([&](Catalog& next) { return next.set(dataset, changes); });
+  return catalog_.commit([&](Catalog& next) { return next.set(dataset, {changes, {}}); });
 }
 
 Status CatalogStore::set_readonly(const DatasetName& dataset, bool readonly) {
+  return change(dataset, {}, readonly);
+}
+
+Status CatalogStore::change(const DatasetName& dataset, const PropertyChanges& changes,
+                            bool readonly) {
   Turns::Turn turn(turns_, {{dataset}});
   if (!readonly) ZED_CHECK(transfers_.none_into(dataset));
-  ZED_CHECK(commit([&](Catalog& next) { return next.set_readonly(dataset, readonly); }));
+  ZED_CHECK(catalog_.commit([&](Catalog& next) { return next.set(dataset, {changes, readonly}); }));
+  return protect(dataset, readonly);
+}
+
+Status CatalogStore::protect(const DatasetName& dataset, bool readonly) {
   ZED_TRY(auto record, catalog().find(dataset));
   // A crash before this leaves the folder as it was; open_live() makes it right.
   return record->live.empty() ? Status() : files_->protect_live(record->live, readonly);
@@ -121,7 +120,7 @@ Result<std::string> CatalogStore::settle_live(const DatasetName& dataset) {
   if (!record->live.empty()) return record->live;
   std::string place = files_->new_place(PlaceKind::live, dataset.leaf());
   auto made = files_->make_live(place, place_of(now.content_of(*record)), record->readonly);
-  if (made) made = commit([&](Catalog& next) { return next.move_live(dataset, place); });
+  if (made) made = catalog_.commit([&](Catalog& next) { return next.move_live(dataset, place); });
   if (made) return place;
   files_->drop(place);
   return fail(std::move(made).error());
@@ -144,13 +143,13 @@ Status CatalogStore::rename(const DatasetName& from, const DatasetName& to) {
   ZED_CHECK(now.find(from));
   for (const auto& [name, record] : now.datasets())
     if (name.is_under(from.str())) ZED_CHECK(transfers_.none_of(name, *record));
-  return commit([&](Catalog& next) { return next.rename(from, to); });
+  return catalog_.commit([&](Catalog& next) { return next.rename(from, to); });
 }
 
 Status CatalogStore::clone(const SnapshotName& origin, const DatasetName& dataset,
                            const Properties& properties) {
   Turns::Turn turn(turns_, {{origin.dataset}, {dataset}});
-  return commit([&](Catalog& next) { return next.clone(origin, dataset, properties); });
+  return catalog_.commit([&](Catalog& next) { return next.clone(origin, dataset, properties); });
 }
 
 Status CatalogStore::promote(const DatasetName& clone) {
@@ -164,7 +163,7 @@ Status CatalogStore::promote(const DatasetName& clone) {
   now = catalog();
   for (const DatasetName& name : {clone, *parent})
     if (auto found = now.find(name)) ZED_CHECK(transfers_.none_of(name, **found));
-  return commit([&](Catalog& next) { return next.promote(clone); });
+  return catalog_.commit([&](Catalog& next) { return next.promote(clone); });
 }
 
 Status CatalogStore::revert_live(const DatasetName& dataset) {
@@ -174,7 +173,7 @@ Status CatalogStore::revert_live(const DatasetName& dataset) {
   ZED_CHECK(transfers_.none_into(dataset));
   ZED_TRY(auto record, now.find(dataset));
   if (record->live.empty()) return {};
-  ZED_CHECK(commit([&](Catalog& next) { return next.move_live(dataset, ""); }));
+  ZED_CHECK(catalog_.commit([&](Catalog& next) { return next.move_live(dataset, ""); }));
   files_->drop(record->live);
   return {};
 }
@@ -183,7 +182,7 @@ Status CatalogStore::destroy(const DatasetName& dataset) {
   Turns::Turn turn(turns_, {{dataset}});
   ZED_TRY(auto record, catalog().find(dataset));
   ZED_CHECK(transfers_.none_of(dataset, *record));
-  ZED_CHECK(commit([&](Catalog& next) { return next.destroy(dataset); }));
+  ZED_CHECK(catalog_.commit([&](Catalog& next) { return next.destroy(dataset); }));
   if (!record->live.empty()) files_->drop(record->live);
   for (const SnapshotRef& snapshot : record->snapshots)
     files_->drop(snapshot->files);
@@ -213,7 +212,7 @@ CatalogStore::take(const SnapshotName& name,
   if (taken) {
     made.used = taken->used;
     made.referenced = taken->referenced;
-    added = commit([&](Catalog& next) { return add(next, made); });
+    added = catalog_.commit([&](Catalog& next) { return add(next, made); });
   } else {
     added = fail(std::move(taken).error());
   }
@@ -229,6 +228,17 @@ Result<Snapshot> CatalogStore::snapshot(const SnapshotName& name, const Properti
   });
 }
 
+Result<Snapshot> CatalogStore::seal(const SnapshotName& name, const Properties& properties,
+                                    const PropertyChanges& changes) {
+  Turns::Turn turn(turns_, {{name.dataset}});
+  ZED_CHECK(catalog().may_snapshot(name, properties));
+  auto sealed = take(name, [&](Catalog& next, const NewSnapshot& made) {
+    return next.add_snapshot(name, properties, made, {changes, true});
+  });
+  if (sealed) ZED_CHECK(protect(name.dataset, true));
+  return sealed;
+}
+
 Result<Snapshot> CatalogStore::commit_checkpoint(const env::CommitRequest& request) {
   Turns::Turn turn(turns_, {{request.dataset}});
   ZED_CHECK(catalog().may_commit(request));
@@ -237,11 +247,11 @@ Result<Snapshot> CatalogStore::commit_checkpoint(const env::CommitRequest& reque
 }
 
 Status CatalogStore::hold(const SnapshotName& snapshot, const std::string& tag) {
-  return commit([&](Catalog& next) { return next.hold(snapshot, tag); });
+  return catalog_.commit([&](Catalog& next) { return next.hold(snapshot, tag); });
 }
 
 Status CatalogStore::release(const SnapshotName& snapshot, const std::string& tag) {
-  return commit([&](Catalog& next) { return next.release(snapshot, tag); });
+  return catalog_.commit([&](Catalog& next) { return next.release(snapshot, tag); });
 }
 
 Status CatalogStore::destroy_snapshot(const SnapshotName& snapshot) {
@@ -255,7 +265,7 @@ Status CatalogStore::destroy_snapshot(const SnapshotName& snapshot) {
   // Live files that are only thought of as this snapshot's must not become an older one's.
   if (dataset->live.empty() && dataset->newest() == record.get())
     ZED_CHECK(settle_live(snapshot.dataset));
-  ZED_CHECK(commit([&](Catalog& next) { return next.destroy(snapshot); }));
+  ZED_CHECK(catalog_.commit([&](Catalog& next) { return next.destroy(snapshot); }));
   files_->drop(record->files);
   return {};
 }
@@ -368,7 +378,7 @@ CatalogStore::receive(const env::ReceiveRequest& request) {
   ZED_CHECK(unchanged(before, request.dataset));
   ZED_CHECK(transfers_.begin_receive(request.dataset));
   std::string fresh = files_->new_place(PlaceKind::receiving, request.snapshot);
-  auto begun = commit([&](Catalog& next) { return next.begin_receive(request, fresh); });
+  auto begun = catalog_.commit([&](Catalog& next) { return next.begin_receive(request, fresh); });
   if (!begun) {
     transfers_.end_receive(request.dataset);
     return fail(std::move(begun).error());
@@ -404,7 +414,7 @@ Result<Snapshot> CatalogStore::finish(const env::ReceiveRequest& request, const 
   if (assembled) {
     made.used = assembled->used;
     made.referenced = assembled->referenced;
-    snapshot = commit([&](Catalog& next) { return next.finish_receive(request, made); });
+    snapshot = catalog_.commit([&](Catalog& next) { return next.finish_receive(request, made); });
   } else {
     snapshot = fail(std::move(assembled).error());
   }
@@ -433,7 +443,7 @@ Status CatalogStore::abort_receive(const DatasetName& dataset) {
   ZED_CHECK(transfers_.none_into(dataset));
   auto record = catalog().find(dataset);
   if (!record || !(*record)->partial) return {};
-  ZED_CHECK(commit([&](Catalog& next) { return next.abort_receive(dataset); }));
+  ZED_CHECK(catalog_.commit([&](Catalog& next) { return next.abort_receive(dataset); }));
   files_->drop((*record)->partial->files);
   return {};
 }

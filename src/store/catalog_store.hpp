@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "env/store.hpp"
 #include "store/catalog.hpp"
+#include "store/commit_queue.hpp"
 #include "store/file_space.hpp"
 #include "store/transfers.hpp"
 
@@ -28,9 +28,12 @@ public:
   Status create(const DatasetName& dataset, const Properties& properties) override;
   Status set(const DatasetName& dataset, const PropertyChanges& changes) override;
   Status set_readonly(const DatasetName& dataset, bool readonly) override;
+  Status change(const DatasetName& dataset, const PropertyChanges& changes, bool readonly) override;
   Result<std::filesystem::path> open_live(const DatasetName& dataset) override;
   Result<std::filesystem::path> snapshot_path(const SnapshotName& snapshot) override;
   Result<Snapshot> snapshot(const SnapshotName& name, const Properties& properties) override;
+  Result<Snapshot> seal(const SnapshotName& name, const Properties& properties,
+                        const PropertyChanges& changes) override;
   Result<Snapshot> commit_checkpoint(const env::CommitRequest& request) override;
   Status hold(const SnapshotName& snapshot, const std::string& tag) override;
   Status release(const SnapshotName& snapshot, const std::string& tag) override;
@@ -51,7 +54,7 @@ public:
 
 protected:
   FileSpace& files() { return *files_; }
-  Catalog catalog() const;
+  Catalog catalog() const { return catalog_.durable(); }
   /// What operations on this dataset wait for.
   Turns& turns() { return turns_; }
   /// The live place, made if it was only thought of. The caller has its turn.
@@ -61,8 +64,8 @@ private:
   class Sending;
   class Receiving;
 
-  /// Applies `change` to a copy, keeps it durably, then makes it the catalog.
-  template <class Change> std::invoke_result_t<Change, Catalog&> commit(Change&& change);
+  /// The live folder's mode; the caller has its turn.
+  Status protect(const DatasetName& dataset, bool readonly);
   /// Fills a snapshot place from the live files, then lets `add` enter it. The caller has its turn.
   Result<Snapshot> take(const SnapshotName& name,
                         const std::function<Result<Snapshot>(Catalog&, const NewSnapshot&)>& add);
@@ -77,9 +80,7 @@ private:
   std::string instance_;  ///< tells cursors of this process from those of an earlier one
   Turns turns_;
   Transfers transfers_;
-  std::mutex committing_;
-  mutable std::mutex reading_;
-  Catalog catalog_;
+  CommitQueue catalog_;
 };
 
 }  // namespace zed::store

@@ -40,20 +40,29 @@ struct SnapshotSource {
   std::string previous;  ///< the newest snapshot: what did not change since may be shared with it
 };
 
+/// The net effect of one or more operations on a catalog.
+struct CatalogEdit {
+  const Catalog& before;
+  const Catalog& after;
+  const std::vector<DatasetName>& touched;  ///< ascending: made, changed or gone
+};
+
 /// Thread-safe for different places. Errors of all: `io`, `no_space`, `corrupt`.
 class FileSpace {
 public:
   virtual ~FileSpace() = default;
   virtual env::StoreInfo info() const = 0;
   virtual Result<env::Space> space() = 0;
-  /// Replaces the kept catalog atomically and durably.
-  virtual Status keep(const Catalog& catalog) = 0;
+  /// Makes the edit durable, wholly or (on an error) not at all. One call at a time; each `before`
+  /// is the last one's `after` that was kept.
+  virtual Status keep(const CatalogEdit& edit) = 0;
   /// A fresh place. `hint` is for people who look at the folder.
   virtual std::string new_place(PlaceKind kind, std::string_view hint) = 0;
   /// Removes the place if it is there. What cannot be removed now is removed at the next start.
   virtual void drop(const std::string& place) = 0;
 
-  /// Fills a live place with a snapshot's files, or with none if `snapshot` is empty.
+  /// Fills a live place with a snapshot's files, durably, or with none if `snapshot` is empty: an
+  /// empty place need not survive a loss of power, make_live() brings it back.
   virtual Status make_live(const std::string& live, const std::string& snapshot, bool readonly) = 0;
   /// Errors: `not_found` if a person removed it.
   virtual Result<std::filesystem::path> live_path(const std::string& live) = 0;

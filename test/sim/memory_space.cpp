@@ -183,7 +183,7 @@ Status MemorySpace::check_space() const {
   return {};
 }
 
-Status MemorySpace::keep(const store::Catalog&) {
+Status MemorySpace::keep(const store::CatalogEdit&) {
   std::lock_guard lock(mutex_);
   return check_space();
 }

@@ -65,7 +65,7 @@ public:
   // ---- FileSpace ----
   env::StoreInfo info() const override;
   Result<env::Space> space() override;
-  Status keep(const store::Catalog& catalog) override;
+  Status keep(const store::CatalogEdit& edit) override;
   std::string new_place(store::PlaceKind kind, std::string_view hint) override;
   void drop(const std::string& place) override;
   Status make_live(const std::string& live, const std::string& snapshot, bool readonly) override;

@@ -122,6 +122,17 @@ const Operation operations[] = {
        return s.set(ds("jobs/a"), {{"p", "new"}, {"q", "1"}});
      }},
     {"set_readonly", [](env::Store& s) { return s.set_readonly(ds("jobs/a"), true); }},
+    {"change",
+     [](env::Store& s) {
+       return s.change(ds("jobs/a"), {{"p", "new"}}, true);
+     }},
+    {"seal",
+     [](env::Store& s) {
+       auto sealed = s.seal(snap("jobs/a@three"), with_id(3), {{"p", "new"}});
+       // Done by the life before: it is there, as it must be.
+       bool is_repeat = !sealed && sealed.error().code == ErrorCode::exists;
+       return is_repeat ? Status() : status_of(sealed);
+     }},
     {"snapshot",
      [](env::Store& s) { return status_of(s.snapshot(snap("jobs/a@three"), with_id(3))); }},
     {"commit", commit},
@@ -174,7 +185,13 @@ protected:
       datasets += dataset.receiving && dataset.snapshots.empty() ? 0 : 1;
     }
     EXPECT_EQ(names_in(folder.path() / "store/snapshots"), snapshots);
-    EXPECT_EQ(names_in(folder.path() / "store/live"), 2 * datasets);  // each with its index
+    std::set<fs::path> folders;
+    std::set<fs::path> indexes;
+    for (const auto& entry : fs::directory_iterator(folder.path() / "store/live"))
+      (entry.is_directory() ? folders : indexes).insert(entry.path());
+    EXPECT_EQ(folders.size(), datasets);
+    for (fs::path index : indexes)
+      EXPECT_TRUE(folders.contains(index.replace_extension())) << index;
   }
 };
 
@@ -215,7 +232,7 @@ TEST_P(Crash, KilledBeforeAnyChangeItHappenedOrDidNot) {
     }
     seen.insert(now);
   }
-  EXPECT_GE(deaths, 3U);
+  EXPECT_GE(deaths, 2U);
   EXPECT_TRUE(seen.contains(after));
 }
 
@@ -269,9 +286,10 @@ TEST(Open, ADamagedCatalogIsNotTakenForAnEmptyOne) {
   }
   const fs::path catalog = folder.path() / "store/catalog";
   const std::string whole = text_of(catalog);
+  const std::size_t half = whole.size() / 2;
   for (const std::string& damaged :
-       {std::string(), whole.substr(0, whole.size() / 2), whole.substr(0, whole.rfind('{')),
-        "x" + whole, whole + whole}) {
+       {std::string(), whole.substr(0, whole.find("{\"end\"")),
+        whole.substr(0, half) + '\x7f' + whole.substr(half + 1), "x" + whole, whole + whole}) {
     put(catalog, damaged);
     auto opened = open_dir_store(folder.path() / "store", "test");
     ASSERT_FALSE(opened);
@@ -280,7 +298,7 @@ TEST(Open, ADamagedCatalogIsNotTakenForAnEmptyOne) {
   fs::remove(catalog);
   EXPECT_EQ(open_dir_store(folder.path() / "store", "test").error().code, ErrorCode::corrupt);
   EXPECT_EQ(names_in(folder.path() / "store/snapshots"), 2U);
-  put(catalog, whole);
+  put(catalog, whole + "torn");
   EXPECT_EQ(folder.open()->inspect(ds("jobs/a"))->snapshots.size(), 2U);
 }
 
@@ -292,6 +310,27 @@ TEST(Open, WhatAPersonPutThereIsLeftAlone) {
   folder.open();
   EXPECT_TRUE(fs::exists(folder.path() / "store/live/notes.txt"));
   EXPECT_FALSE(fs::exists(folder.path() / "store/live/99-rubbish"));
+}
+
+TEST(Open, AnEmptyFolderThatALossOfPowerTookBackIsMadeAgain) {
+  TestFolder folder;
+  fs::path live;
+  {
+    auto store = folder.open();
+    ASSERT_TRUE(store->create(ds("jobs/new"), {}));
+    live = store->open_live(ds("jobs/new")).value();
+  }
+  fs::remove(live);
+  auto store = folder.open();
+  EXPECT_EQ(store->open_live(ds("jobs/new")).value(), live);
+  EXPECT_TRUE(fs::is_directory(live));
+  // What had files is never made up.
+  put(live / "w", "1");
+  ASSERT_TRUE(store->snapshot(snap("jobs/new@one"), with_id(1)));
+  store.reset();
+  fs::remove_all(live);
+  store = folder.open();
+  EXPECT_EQ(store->open_live(ds("jobs/new")).error().code, ErrorCode::not_found);
 }
 
 // ---- a disk that is really full -----------------------------------------------------------------

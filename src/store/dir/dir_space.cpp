@@ -19,7 +19,6 @@
 namespace zed::store {
 namespace {
 
-constexpr std::size_t catalog_limit = std::size_t{1} << 30;
 constexpr std::size_t index_limit = std::size_t{4} << 30;
 constexpr std::size_t block_size = std::size_t{1} << 20;
 
@@ -98,6 +97,7 @@ Result<DirSpace::Opened> DirSpace::open(const std::filesystem::path& root,
   ZED_TRY(auto catalog, space->load());
   ZED_TRY(space->abilities_, disk::probe(space->root_.get()));
   ZED_CHECK(space->sweep(catalog));
+  ZED_CHECK(space->remake_empty_places(catalog));
   return Opened{std::move(space), std::move(catalog)};
 }
 
@@ -125,16 +125,15 @@ Status DirSpace::make_folders() {
 }
 
 Result<Catalog> DirSpace::load() {
-  auto text = disk::read_all(root_.get(), layout::catalog, catalog_limit);
-  if (text) {
-    auto metadata = parse_metadata(*text);
-    if (!metadata)
-      return fail(std::move(metadata).error().with("open the store in " + root_path_.string()));
+  catalog_.emplace(root_.get());
+  auto metadata = catalog_->load();
+  if (metadata) {
     pool_ = metadata->pool;
     ZED_CHECK(make_folders());
     return std::move(metadata->catalog);
   }
-  if (text.error().code != ErrorCode::not_found) return fail(std::move(text).error());
+  if (metadata.error().code != ErrorCode::not_found)
+    return fail(std::move(metadata).error().with("open the store in " + root_path_.string()));
   // A new store; but snapshots without a catalog are an accident that must not be swept away.
   auto old = disk::open_folder(root_.get(), layout::snapshots);
   bool empty = true;
@@ -148,7 +147,7 @@ Result<Catalog> DirSpace::load() {
                 "bring the file `catalog` back from a backup, or move the folder away");
   ZED_CHECK(make_folders());
   Catalog catalog;
-  ZED_CHECK(keep(catalog));
+  ZED_CHECK(catalog_->replace(pool_, catalog));
   return catalog;
 }
 
@@ -174,6 +173,20 @@ Status DirSpace::sweep(const Catalog& catalog) {
   return {};
 }
 
+/// An empty live folder is not synced when it is made, so a loss of power may take it back although
+/// the catalog names it. Nothing was in it then: what a job makes durable there makes its folder
+/// durable too.
+Status DirSpace::remake_empty_places(const Catalog& catalog) {
+  for (const auto& [name, record] : catalog.datasets()) {
+    if (record->live.empty() || catalog.content_of(*record) != nullptr) continue;
+    auto there = disk::status_at(root_.get(), record->live);
+    if (there || there.error().code != ErrorCode::not_found) continue;
+    log_warning("store: the empty folder of " + name.str() + " is made again");
+    ZED_CHECK(make_live(record->live, "", record->readonly));
+  }
+  return {};
+}
+
 // ---- the whole ----------------------------------------------------------------------------------
 
 env::StoreInfo DirSpace::info() const {
@@ -193,10 +206,8 @@ Result<env::Space> DirSpace::space() {
   return env::Space{bytes(status.f_bavail), bytes(status.f_blocks)};
 }
 
-Status DirSpace::keep(const Catalog& catalog) {
-  std::lock_guard lock(writing_);
-  std::string text = writer_.render(pool_, catalog);
-  return disk::replace_file(root_.get(), layout::catalog, layout::new_catalog, bytes_of(text));
+Status DirSpace::keep(const CatalogEdit& edit) {
+  return catalog_->append(pool_, edit);
 }
 
 std::string DirSpace::new_place(PlaceKind kind, std::string_view hint) {
@@ -217,11 +228,9 @@ void DirSpace::drop(const std::string& place) {
 
 Status DirSpace::make_live(const std::string& live, const std::string& snapshot, bool readonly) {
   ZED_CHECK(disk::make_folder(root_.get(), live, 0755));
+  if (snapshot.empty()) return readonly ? protect_live(live, true) : Status();
   ZED_TRY(auto folder, disk::open_folder(root_.get(), live));
-  SnapshotTree tree;
-  if (!snapshot.empty()) {
-    ZED_TRY(tree, snapshot_tree(snapshot));
-  }
+  ZED_TRY(SnapshotTree tree, snapshot_tree(snapshot));
   ZED_TRY(auto index, make_live_tree(tree, folder.get(), abilities_));
   index.counterpart = snapshot;
   auto bytes = encode(index);

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include "store/dir/catalog_file.hpp"
 #include "store/dir/disk.hpp"
-#include "store/dir/metadata.hpp"
 #include "store/dir/tree.hpp"
 #include "store/file_space.hpp"
 
@@ -26,7 +26,7 @@ public:
 
   env::StoreInfo info() const override;
   Result<env::Space> space() override;
-  Status keep(const Catalog& catalog) override;
+  Status keep(const CatalogEdit& edit) override;
   std::string new_place(PlaceKind kind, std::string_view hint) override;
   void drop(const std::string& place) override;
   Status make_live(const std::string& live, const std::string& snapshot, bool readonly) override;
@@ -51,6 +51,8 @@ private:
   Status make_folders();
   Result<Catalog> load();
   Status sweep(const Catalog& catalog);
+  /// Empty live places that a loss of power took back.
+  Status remake_empty_places(const Catalog& catalog);
   Result<SnapshotTree> snapshot_tree(const std::string& snapshot) const;
   Result<Index> read_index(const std::string& path) const;
   /// The snapshot's index with the stamps that the live folder's files had when the two were
@@ -68,8 +70,8 @@ private:
   disk::Fd snapshots_;
   disk::Abilities abilities_;
   std::atomic<std::uint64_t> last_place_{0};
-  std::mutex writing_;  ///< the catalog, and indexes that learn their hashes
-  MetadataWriter writer_;
+  std::mutex writing_;  ///< indexes that learn their hashes
+  std::optional<CatalogFile> catalog_;
   std::mutex looking_;
   std::int64_t snapshots_looked_ns_ = 0;
 };

@@ -1,6 +1,11 @@
 #include "store/dir/dir_staging.hpp"
 
 #include <charconv>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include <fcntl.h>
 
 #include "store/dir/layout.hpp"
 
@@ -27,7 +32,10 @@ public:
   }
 
   Status clear() override {
+    // Whether the offset was kept matters no more.
+    (void)settle();
     file_.reset();
+    others_unsynced_ = false;
     // The plan goes first: without it nothing else here means anything.
     for (const char* name : {layout::plan, layout::kept})
       ZED_CHECK(disk::remove_file(folder_.get(), name));
@@ -48,7 +56,12 @@ public:
 
   Status append(std::size_t file, std::uint64_t offset, std::span<const std::byte> bytes) override {
     ZED_CHECK(open(file));
-    return disk::write_at(file_.get(), offset, bytes);
+    ZED_CHECK(disk::write_at(file_.get(), offset, bytes));
+    const std::uint64_t end = offset + bytes.size();
+    if (end - begun_ < begin_every) return {};
+    disk::begin_writing(file_.get(), begun_, end - begun_);
+    begun_ = end;
+    return {};
   }
 
   Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> buffer) override {
@@ -57,27 +70,59 @@ public:
   }
 
   Status keep_offset(std::uint64_t body_offset) override {
-    if (file_) ZED_CHECK(disk::sync(file_.get()));
-    ZED_CHECK(disk::sync(folder_.get()));
-    std::string text = std::to_string(body_offset);
-    return disk::replace_file(folder_.get(), layout::kept, layout::new_kept,
-                              std::as_bytes(std::span(text.data(), text.size())));
+    ZED_CHECK(settle());
+    return keep({file_.get(), folder_.get(), std::exchange(others_unsynced_, false), body_offset});
+  }
+
+  Status keep_offset_soon(std::uint64_t body_offset) override {
+    ZED_CHECK(settle());
+    // Descriptors of its own: ours go on to the next file.
+    auto file = std::make_shared<disk::Fd>(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!*file) return keep_offset(body_offset);
+    Kept kept{file->get(), folder_.get(), std::exchange(others_unsynced_, false), body_offset};
+    keeping_ = std::async(std::launch::async, [file, kept] { return keep(kept); });
+    return {};
   }
 
 private:
-  /// The file before is synced when the next one begins, so that keep_offset() need sync only one.
+  static constexpr std::uint64_t begin_every = std::uint64_t{8} << 20;
+
+  struct Kept {
+    int file;  ///< -1: none
+    int folder;
+    bool others;  ///< files before it are not synced yet either
+    std::uint64_t offset;
+  };
+
+  static Status keep(const Kept& kept) {
+    // Many small files are synced with the whole file system at once, not one by one.
+    if (kept.others) ZED_CHECK(disk::sync_all(kept.folder));
+    if (!kept.others && kept.file >= 0) ZED_CHECK(disk::sync(kept.file));
+    if (!kept.others) ZED_CHECK(disk::sync(kept.folder));
+    std::string text = std::to_string(kept.offset);
+    return disk::replace_file(kept.folder, layout::kept, layout::new_kept,
+                              std::as_bytes(std::span(text.data(), text.size())));
+  }
+
+  /// Waits for what keep_offset_soon() began.
+  Status settle() { return keeping_.valid() ? keeping_.get() : Status(); }
+
   Status open(std::size_t file) {
     if (file_ && file == number_) return {};
-    if (file_) ZED_CHECK(disk::sync(file_.get()));
+    others_unsynced_ = others_unsynced_ || file_;
     file_.reset();
     ZED_TRY(file_, disk::open_for_writing(folder_.get(), std::to_string(file), false));
     number_ = file;
+    begun_ = 0;
     return {};
   }
 
   disk::Fd folder_;
   disk::Fd file_;
   std::size_t number_ = 0;
+  std::uint64_t begun_ = 0;  ///< the kernel was told to write up to here
+  bool others_unsynced_ = false;
+  std::future<Status> keeping_;  // last: it ends before the folder closes
 };
 
 }  // namespace

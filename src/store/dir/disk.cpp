@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/text.hpp"
+#include "net/beneath.hpp"
 
 namespace zed::store::disk {
 namespace {
@@ -34,15 +35,18 @@ const bool fault_from_environment = [] {
   return text != nullptr;
 }();
 
-/// Called before each change; false: fail it with errno set. `needs_space` changes fail when full.
-bool may_change(bool needs_space) {
+enum class Change { takes_space, takes_none, syncs };
+
+/// Called before each change; false: fail it with errno set.
+bool may_change(Change change) {
   std::uint64_t number = change_count.fetch_add(1) + 1;
   std::uint64_t at = fault_at.load();
   if (at == 0 || number < at) return true;
   constexpr int killed = 137;
   if (fault_kind.load() == Fault::die) _exit(killed);
-  if (!needs_space) return true;
-  errno = ENOSPC;
+  const bool is_full = fault_kind.load() == Fault::full;
+  if (change != (is_full ? Change::takes_space : Change::syncs)) return true;
+  errno = is_full ? ENOSPC : EIO;
   return false;
 }
 
@@ -53,24 +57,6 @@ tl::unexpected<Error> system_failure(const std::string& what) {
 std::string quoted(const std::string& name) {
   constexpr std::size_t shown = 120;
   return "\"" + percent_encode(std::string_view(name).substr(0, shown)) + "\"";
-}
-
-/// Opens a path component by component, so that a symlink anywhere in it is an error.
-Result<Fd> open_beneath(int at, const std::string& path, int flags) {
-  Fd folder;
-  std::size_t begin = 0;
-  while (true) {
-    std::size_t slash = path.find('/', begin);
-    std::string component = path.substr(begin, slash - begin);
-    int from = folder ? folder.get() : at;
-    bool last = slash == std::string::npos;
-    int wanted = last ? flags : O_PATH | O_DIRECTORY;
-    Fd next(::openat(from, component.c_str(), wanted | O_NOFOLLOW | O_CLOEXEC));
-    if (!next) return system_failure("open " + quoted(path));
-    if (last) return next;
-    folder = std::move(next);
-    begin = slash + 1;
-  }
 }
 
 }  // namespace
@@ -91,15 +77,11 @@ void set_syncing(bool syncing) {
 // ---- reading ------------------------------------------------------------------------------------
 
 Result<Fd> open_folder(int at, const std::string& path) {
-  return open_beneath(at, path, O_RDONLY | O_DIRECTORY);
+  return net::open_beneath(at, path, O_RDONLY | O_DIRECTORY);
 }
 
 Result<Fd> open_file(int at, const std::string& path) {
-  // O_NONBLOCK: a pipe that a job put there must not stop us.
-  ZED_TRY(auto fd, open_beneath(at, path, O_RDONLY | O_NONBLOCK));
-  ZED_TRY(auto status, status_of(fd.get()));
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::io, quoted(path) + " is no regular file");
-  return fd;
+  return net::open_file_beneath(at, path);
 }
 
 Result<struct stat> status_of(int fd) {
@@ -161,7 +143,7 @@ Status for_each_name(int folder, const std::function<Status(const std::string&)>
 
 Result<Fd> create_file(int at, const std::string& name, mode_t mode) {
   Fd fd;
-  if (may_change(true))
+  if (may_change(Change::takes_space))
     fd.reset(::openat(at, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!fd) return system_failure("create " + quoted(name));
   return fd;
@@ -170,14 +152,14 @@ Result<Fd> create_file(int at, const std::string& name, mode_t mode) {
 Result<Fd> open_for_writing(int at, const std::string& name, bool truncate) {
   Fd fd;
   int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (truncate ? O_TRUNC : 0);
-  if (may_change(true)) fd.reset(::openat(at, name.c_str(), flags, 0600));
+  if (may_change(Change::takes_space)) fd.reset(::openat(at, name.c_str(), flags, 0600));
   if (!fd) return system_failure("open " + quoted(name) + " for writing");
   return fd;
 }
 
 Status write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    if (!may_change(true)) return system_failure("write");
+    if (!may_change(Change::takes_space)) return system_failure("write");
     ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return system_failure("write");
@@ -188,38 +170,39 @@ Status write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) 
 }
 
 Status set_size(int fd, std::uint64_t size) {
-  if (!may_change(false) || ::ftruncate(fd, static_cast<off_t>(size)) != 0)
+  if (!may_change(Change::takes_none) || ::ftruncate(fd, static_cast<off_t>(size)) != 0)
     return system_failure("set the size of a file");
   return {};
 }
 
 Status make_folder(int at, const std::string& name, mode_t mode) {
-  if (!may_change(true) || ::mkdirat(at, name.c_str(), mode) != 0)
+  if (!may_change(Change::takes_space) || ::mkdirat(at, name.c_str(), mode) != 0)
     return system_failure("make folder " + quoted(name));
   return {};
 }
 
 Status make_symlink(const std::string& target, int at, const std::string& name) {
-  if (!may_change(true) || ::symlinkat(target.c_str(), at, name.c_str()) != 0)
+  if (!may_change(Change::takes_space) || ::symlinkat(target.c_str(), at, name.c_str()) != 0)
     return system_failure("make symlink " + quoted(name));
   return {};
 }
 
 Status link(int from_at, const std::string& from, int to_at, const std::string& to) {
-  if (may_change(true) && ::linkat(from_at, from.c_str(), to_at, to.c_str(), 0) == 0) return {};
+  if (may_change(Change::takes_space) && ::linkat(from_at, from.c_str(), to_at, to.c_str(), 0) == 0)
+    return {};
   if (errno == EMLINK || errno == EPERM || errno == EXDEV)
     return fail(ErrorCode::unsupported, "no second name can be made for " + quoted(from));
   return system_failure("link " + quoted(to));
 }
 
 Status rename(int at, const std::string& from, const std::string& to) {
-  if (!may_change(true) || ::renameat(at, from.c_str(), at, to.c_str()) != 0)
+  if (!may_change(Change::takes_space) || ::renameat(at, from.c_str(), at, to.c_str()) != 0)
     return system_failure("rename " + quoted(from) + " to " + quoted(to));
   return {};
 }
 
 Status set_mode(int fd, mode_t mode) {
-  if (!may_change(false) || ::fchmod(fd, mode) != 0)
+  if (!may_change(Change::takes_none) || ::fchmod(fd, mode) != 0)
     return system_failure("set the mode of a file");
   return {};
 }
@@ -232,7 +215,7 @@ Status set_mtime(int fd, std::int64_t nanoseconds_since_epoch) {
   times[1].tv_sec = static_cast<time_t>((nanoseconds_since_epoch - rest) / second);
   times[1].tv_nsec = static_cast<long>(rest);
   // A time that this file system cannot hold is kept by the index alone.
-  if (!may_change(false) || (::futimens(fd, times) != 0 && errno != EINVAL))
+  if (!may_change(Change::takes_none) || (::futimens(fd, times) != 0 && errno != EINVAL))
     return system_failure("set the time of a file");
   return {};
 }
@@ -241,14 +224,27 @@ Status set_owner(int fd, const struct stat& like) {
   if (::geteuid() != 0) return {};
   ZED_TRY(auto now, status_of(fd));
   if (now.st_uid == like.st_uid && now.st_gid == like.st_gid) return {};
-  if (!may_change(false) || ::fchown(fd, like.st_uid, like.st_gid) != 0)
+  if (!may_change(Change::takes_none) || ::fchown(fd, like.st_uid, like.st_gid) != 0)
     return system_failure("set the owner of a file");
   return {};
 }
 
 Status sync(int fd) {
-  if (!may_change(false) || (is_syncing && ::fsync(fd) != 0)) return system_failure("fsync");
+  if (!may_change(Change::syncs) || (is_syncing && ::fsync(fd) != 0))
+    return system_failure("fsync");
   return {};
+}
+
+Status sync_data(int fd) {
+  if (!may_change(Change::syncs) || (is_syncing && ::fdatasync(fd) != 0))
+    return system_failure("fdatasync");
+  return {};
+}
+
+void begin_writing(int fd, std::uint64_t offset, std::uint64_t size) {
+  if (is_syncing)
+    (void)::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size),
+                            SYNC_FILE_RANGE_WRITE);
 }
 
 Status flush(int fd) {
@@ -258,12 +254,13 @@ Status flush(int fd) {
 }
 
 Status sync_all(int fd) {
-  if (!may_change(false) || (is_syncing && ::syncfs(fd) != 0)) return system_failure("syncfs");
+  if (!may_change(Change::syncs) || (is_syncing && ::syncfs(fd) != 0))
+    return system_failure("syncfs");
   return {};
 }
 
 Result<bool> reflink(int from, int to) {
-  if (!may_change(true)) return system_failure("reflink");
+  if (!may_change(Change::takes_space)) return system_failure("reflink");
   if (::ioctl(to, FICLONE, from) == 0) return true;
   bool cannot = errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV || errno == EINVAL ||
                 errno == ENOSYS;
@@ -280,7 +277,7 @@ Status copy_range(int from, int to, std::uint64_t begin, std::uint64_t end) {
   while (begin < end) {
     std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(block, end - begin));
     if (!buffer) {
-      if (!may_change(true)) return system_failure("copy");
+      if (!may_change(Change::takes_space)) return system_failure("copy");
       off_t in = static_cast<off_t>(begin);
       off_t out = in;
       ssize_t copied = ::copy_file_range(from, &in, to, &out, size, 0);
@@ -321,7 +318,8 @@ Status copy(int from, int to) {
 }
 
 Status remove_file(int at, const std::string& name) {
-  bool gone = may_change(false) && (::unlinkat(at, name.c_str(), 0) == 0 || errno == ENOENT);
+  bool gone =
+      may_change(Change::takes_none) && (::unlinkat(at, name.c_str(), 0) == 0 || errno == ENOENT);
   if (!gone) return system_failure("remove " + quoted(name));
   return {};
 }
@@ -341,8 +339,8 @@ Status remove_tree(int at, const std::string& name) {
   }));
   for (const std::string& inside : names)
     ZED_CHECK(remove_tree(folder.get(), inside));
-  bool gone =
-      may_change(false) && (::unlinkat(at, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT);
+  bool gone = may_change(Change::takes_none) &&
+              (::unlinkat(at, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT);
   if (!gone) return system_failure("remove folder " + quoted(name));
   return {};
 }

@@ -23,19 +23,20 @@ using net::Fd;
 enum class Fault {
   die,   ///< the process ends at once, as by kill -9
   full,  ///< this and each later change that needs space fails with ENOSPC
+  sync,  ///< this and each later change that is an fsync of any kind fails with EIO
 };
 /// The n-th change from now on (1: the next). 0 ends the fault. The environment variable
 /// ZED_STORE_DIE_AT=n sets Fault::die at start. For tests; not thread-safe.
 void set_fault(Fault fault, std::uint64_t n);
 /// Changes so far.
 std::uint64_t changes();
-/// false: fsync and syncfs return at once, which only a loss of power could tell. For tests.
+/// false: syncs return at once, which only a loss of power could tell. For tests.
 void set_syncing(bool syncing);
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// `name` may have several components; each is opened without following symlinks. Errors:
-/// `not_found`, `io` (a symlink or file where a folder should be).
+/// `path` may have several components; symlinks are not followed (net/beneath.hpp). Errors:
+/// `not_found`, `io` (a symlink or file where a folder should be), `invalid`.
 Result<Fd> open_folder(int at, const std::string& path);
 /// A regular file for reading, the same way.
 Result<Fd> open_file(int at, const std::string& path);
@@ -68,6 +69,11 @@ Status set_mtime(int fd, std::int64_t nanoseconds);
 /// Only a root agent changes owners, and only where they differ.
 Status set_owner(int fd, const struct stat& like);
 Status sync(int fd);
+/// A file's content and size.
+Status sync_data(int fd);
+/// Tells the kernel to begin writing these bytes, so that a later sync has less to wait for. A
+/// hint: whether it helps shows in nothing but time.
+void begin_writing(int fd, std::uint64_t offset, std::uint64_t size);
 /// Writes a file's changed pages back, so that the next store to any of them moves its ctime.
 Status flush(int fd);
 /// Everything on this file system.

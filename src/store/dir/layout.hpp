@@ -2,10 +2,10 @@
 // What lies under the root of a dir store, drawn once.
 //
 //   <root>/lock                       flock()ed by the one process that has the store open; its pid
-//   <root>/catalog                    datasets, snapshots, properties (dir/metadata.hpp), replaced
-//   <root>/catalog.new                atomically: write, fsync, rename, fsync of <root>
+//   <root>/catalog                    datasets, snapshots, properties (dir/metadata.hpp), appended
+//   to <root>/catalog.new                and now and then replaced (dir/catalog_file.hpp)
 //   <root>/live/<n>-<leaf>/           the live files of a dataset; the job's folder
-//   <root>/live/<n>-<leaf>.index      what they were when they were made from a snapshot
+//   <root>/live/<n>-<leaf>.index      what they were, if they were made from a snapshot
 //   <root>/snapshots/<n>-<name>/      readonly, outside every job's folder
 //       files/                        the snapshot's files
 //       index                         their list, with hashes once known (dir/index.hpp)

@@ -1,17 +1,22 @@
 #pragma once
-// The catalog as text, one JSON object a line:
+// The catalog as text, one JSON object a line. First a whole one:
 //
-//   {"format":1,"pool":"tank","counter":41}
+//   {"format":2,"pool":"tank","counter":41}
 //   {"dataset":"jobs/a","live":"live/3-a","readonly":false,"changed":40,"properties":{…}, …}
 //   {"snapshot":"epoch-1","files":"snapshots/5-epoch-1","id":…,"properties":{…}, …}   of that
 //   dataset
 //   {"end":2}                                           number of the lines between first and last
 //
-// Property values are percent-encoded, so any bytes survive. A person may read it; it is edited
-// only while no process has the store open.
+// then what changed since, a record each (base/frame.hpp):
+//
+//   000001f3 9ae0daaf {"from":41,"counter":43,"datasets":[{"dataset":"jobs/a", …,
+//                      "put":[{"snapshot":"epoch-2", …}],"dropped":["epoch-1"]}],"gone":["jobs/b"]}
+//
+// Property values are percent-encoded, so any bytes survive. A person may read it.
 
-#include <map>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "store/catalog.hpp"
 
@@ -20,17 +25,12 @@ namespace zed::store {
 struct Metadata {
   std::string pool;
   Catalog catalog;
+  std::size_t whole = 0;  ///< bytes of the whole catalog that the text begins with
+  std::size_t size = 0;   ///< bytes that count: less than all if the last edit is torn
 };
 
-/// Remembers the lines of snapshots, which are written once and read with every catalog.
-class MetadataWriter {
-public:
-  std::string render(const std::string& pool, const Catalog& catalog);
-
-private:
-  std::map<SnapshotRef, std::string> lines_;
-};
-
+/// A whole catalog; dir/edits.hpp has what may follow it.
+std::string render_catalog(const std::string& pool, const Catalog& catalog);
 /// Errors: `corrupt`, naming the line; `unsupported` for a newer format.
 Result<Metadata> parse_metadata(std::string_view text);
 

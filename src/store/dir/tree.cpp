@@ -338,7 +338,7 @@ private:
     ZED_TRY(auto file, disk::open_file(staged_, name));
     ZED_CHECK(disk::set_mtime(file.get(), entry.mtime_ns));
     ZED_CHECK(disk::set_mode(file.get(), snapshot_mode(entry.mode)));
-    ZED_CHECK(disk::sync(file.get()));
+    ZED_CHECK(maker_.sync_file(file.get()));
     cost_.written += entry.size;
     return maker_.add_link(entry, staged_, name);
   }

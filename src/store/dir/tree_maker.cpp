@@ -34,7 +34,7 @@ Status TreeMaker::dress(int fd, const Entry& entry) {
 
 /// A few files are synced one by one, so that a small checkpoint does not wait for what other
 /// programs have written; many by syncing the file system once.
-Status TreeMaker::made(int fd) {
+Status TreeMaker::sync_file(int fd) {
   if (++unsynced_ > sync_each_up_to) return {};
   return disk::sync(fd);
 }
@@ -50,14 +50,14 @@ Status TreeMaker::add_copy(const Entry& entry, int from) {
   ZED_TRY(auto status, disk::status_of(from));
   ZED_CHECK(disk::set_owner(to.get(), status));
   ZED_CHECK(dress(to.get(), entry));
-  return made(to.get());
+  return sync_file(to.get());
 }
 
 Status TreeMaker::add_empty(const Entry& entry) {
   ZED_TRY(auto place, place_of(entry.path));
   ZED_TRY(auto to, disk::create_file(place.folder, place.name, 0600));
   ZED_CHECK(dress(to.get(), entry));
-  return made(to.get());
+  return sync_file(to.get());
 }
 
 Status TreeMaker::add_link(const Entry& entry, int from_folder, const std::string& from) {

@@ -23,6 +23,8 @@ public:
   Status add_empty(const Entry& entry);
   /// A second name of a file that is never written. `unsupported` where that cannot be.
   Status add_link(const Entry& entry, int from_folder, const std::string& from);
+  /// For a file that was changed before add_link() names it: durable when finish() returns.
+  Status sync_file(int fd);
   /// Sets folders' modes and makes everything durable.
   Status finish();
 
@@ -33,7 +35,6 @@ private:
   };
   Result<Place> place_of(const std::string& path);
   Status dress(int fd, const Entry& entry);
-  Status made(int fd);
 
   int top_;
   Use use_;

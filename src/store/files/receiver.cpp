@@ -244,7 +244,7 @@ private:
     skip_empty();
     if (unkept_ < keep_every) return {};
     unkept_ = 0;
-    return staging_.keep_offset(layout_->offset_of(verified_));
+    return staging_.keep_offset_soon(layout_->offset_of(verified_));
   }
 
   Status end_file(const Entry& file) {

@@ -35,6 +35,9 @@ public:
   /// Everything appended so far is durable on return, and then so is this number: the body offset
   /// from which the stream can go on.
   virtual Status keep_offset(std::uint64_t body_offset) = 0;
+  /// The same, but it may still be at it when it returns: then a later call reports its error. More
+  /// may be appended meanwhile.
+  virtual Status keep_offset_soon(std::uint64_t body_offset) { return keep_offset(body_offset); }
 };
 
 /// Where the content of a new or changed file is to be found.
