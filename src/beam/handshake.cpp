@@ -85,7 +85,7 @@ Handshake Handshake::accept(Identity self, Random random) {
 }
 
 void Handshake::send(std::string message) {
-  put(output_, message.size(), 2);
+  put(output_, message.size(), self_.length_bytes);
   output_ += message;
 }
 
@@ -102,13 +102,14 @@ Result<Handshake::Progress> Handshake::receive(std::span<const std::uint8_t>& by
     bytes = bytes.subspan(count);
     return partial_.size() >= until;
   };
-  if (!take(2)) return Progress{Waiting{}};
-  const auto size = static_cast<std::size_t>(get(bytes_of(partial_), 0, 2));
+  const std::size_t head = self_.length_bytes;
+  if (!take(head)) return Progress{Waiting{}};
+  const auto size = static_cast<std::size_t>(get(bytes_of(partial_), 0, head));
   if (size == 0 || size > max_message)
     return malformed("a message of " + std::to_string(size) + " bytes");
-  if (!take(2 + size)) return Progress{Waiting{}};
+  if (!take(head + size)) return Progress{Waiting{}};
   const std::string message = std::exchange(partial_, {});
-  return on_message(bytes_of(message).subspan(2));
+  return on_message(bytes_of(message).subspan(head));
 }
 
 Result<Handshake::Progress> Handshake::on_message(std::span<const std::uint8_t> message) {

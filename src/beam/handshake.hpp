@@ -68,6 +68,8 @@ public:
     std::string name;
     std::uint32_t creation = 0;
     std::string cookie;
+    /// Of a message's length: 2, and 4 beneath TLS (OTP's inet_tls_dist).
+    std::size_t length_bytes = 2;
   };
   /// A source of 32 unpredictable bits.
   using Random = std::function<std::uint32_t()>;

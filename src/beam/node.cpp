@@ -51,6 +51,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     net::Connection connection;
     net::Endpoint address;
     std::string dialled;  ///< the name that was dialled; empty if the peer dialled us
+    std::optional<pki::CertificateInfo> certificate = std::nullopt;
     bool up = false;
   };
   struct Attempt {
@@ -62,7 +63,8 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
 
   State(net::Loop& owner, NodeOptions given, NodeHandlers then)
       : loop(owner), options(std::move(given)), handlers(std::move(then)), sweep(owner) {
-    identity = {options.name, new_creation(), options.cookie};
+    const std::size_t length_bytes = options.tls ? 4 : 2;
+    identity = {options.name, new_creation(), options.cookie, length_bytes};
   }
 
   // --- Life -----------------------------------------------------------------------------------
@@ -88,6 +90,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
       farewell(*peer);
     }
     connections.clear();
+    strangers.clear();
     by_name.clear();
   }
 
@@ -112,6 +115,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   // --- Connections ----------------------------------------------------------------------------
 
   void on_accept(net::Fd fd) {
+    if (strangers.size() >= options.max_strangers) forget_stranger(*strangers.begin());
     if (connections.size() >= options.max_connections) return;  // closes it
     auto address = net::peer_endpoint(fd.get()).value_or(net::Endpoint{});
     adopt(Session::accept(session_options(), loop.now()), std::move(fd), std::move(address), "");
@@ -120,9 +124,13 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   void adopt(Session session, net::Fd fd, net::Endpoint address, std::string dialled) {
     const ConnectionId id = ++last_connection;
     const Bytes queue{static_cast<std::int64_t>(options.limits.max_output)};
+    if (dialled.empty()) strangers.insert(id);
+    net::Connection connection =
+        options.tls
+            ? net::Connection(loop, std::move(fd), tls_end(id, dialled), queue + connection_slack)
+            : net::Connection(loop, std::move(fd), queue + connection_slack);
     auto peer = std::make_unique<Peer>(
-        Peer{std::move(session), net::Connection(loop, std::move(fd), queue + connection_slack),
-             std::move(address), std::move(dialled)});
+        Peer{std::move(session), std::move(connection), std::move(address), std::move(dialled)});
     Peer& started = *peer;
     connections.emplace(id, std::move(peer));
     // Handlers of a connection are silent once it is closed, and closed it is before `this` goes.
@@ -136,6 +144,33 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
                               },
                               [this, id] { flush(id); }});
     flush(id);
+  }
+
+  net::TlsEnd tls_end(ConnectionId id, const std::string& dialled) {
+    const auto side = dialled.empty() ? net::TlsSide::server : net::TlsSide::client;
+    return {options.tls, side, net::TlsPeer::must_show_certificate,
+            [this, id](const pki::CertificateInfo* certificate) {
+              return on_secured(id, certificate);
+            }};
+  }
+
+  /// A dialled node's certificate must name it; one that dialled us has yet to say its name.
+  Status on_secured(ConnectionId id, const pki::CertificateInfo* certificate) {
+    Peer* peer = find(id);
+    if (peer == nullptr || certificate == nullptr)
+      return fail(ErrorCode::refused, "no certificate was shown");
+    peer->certificate = *certificate;
+    const std::string& node = certificate->identity.node;
+    if (peer->dialled.empty() || peer->dialled == node) return {};
+    return fail(ErrorCode::refused,
+                "the certificate there is that of " + node + ", not of " + peer->dialled,
+                "check the address");
+  }
+
+  /// The oldest connection that has not said who it is.
+  void forget_stranger(ConnectionId id) {
+    strangers.erase(id);
+    connections.erase(id);
   }
 
   Peer* find(ConnectionId id) {
@@ -195,6 +230,13 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
         named.peer != options.name && handlers.admit && handlers.admit(named.peer);
     Peer* peer = find(id);
     if (peer == nullptr) return;
+    if (peer->certificate && peer->certificate->identity.node != named.peer) {
+      (void)peer->session.answer(Verdict::not_allowed);
+      return drop(id, {ErrorCode::refused,
+                       "its certificate is that of " + peer->certificate->identity.node,
+                       {},
+                       "a node's name is what its certificate says"});
+    }
     const Verdict verdict = admitted ? verdict_for(options.name, named.peer, existing(named.peer))
                                      : Verdict::not_allowed;
     perform(id, peer->session.answer(verdict));
@@ -208,6 +250,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     Peer* peer = find(id);
     if (closed || peer == nullptr) return;
     peer->up = true;
+    strangers.erase(id);
     by_name[name] = id;
     finish_attempt(name, {});
     if (!closed && handlers.on_up) call(handlers.on_up, name);
@@ -249,6 +292,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     if (found == connections.end()) return;
     const auto peer = std::move(found->second);
     connections.erase(found);
+    strangers.erase(id);
     farewell(*peer);
     const std::string name = peer->session.peer().name;
     if (peer->up) {
@@ -260,6 +304,10 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
       if (!name.empty()) error = std::move(error).with("accept " + name);
       call(handlers.on_refused, peer->address, error);
     }
+  }
+
+  net::Exposure exposure() const {
+    return options.tls ? net::Exposure::encrypted : options.exposure;
   }
 
   // --- Dialling -------------------------------------------------------------------------------
@@ -283,7 +331,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
       drop_dials(name, 0);
       finish_attempt(name, fail(std::move(attempts.at(name).last)));
     });
-    net::connect_tcp(loop, address, {options.exposure, limit},
+    net::connect_tcp(loop, address, {exposure(), limit},
                      [weak = weak_from_this(), name, address, number](Result<net::Fd> fd) {
                        if (const auto self = weak.lock())
                          self->on_dialled(name, address, number, std::move(fd));
@@ -337,6 +385,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   std::unique_ptr<net::Listener> listener;
   std::unique_ptr<EpmdRegistration> epmd;
   std::map<ConnectionId, std::unique_ptr<Peer>> connections;
+  std::set<ConnectionId> strangers;  ///< that dialled us and are not up, the oldest first
   std::map<std::string, ConnectionId> by_name;
   std::map<std::string, Attempt> attempts;
   ConnectionId last_connection = 0;
@@ -355,7 +404,7 @@ Result<std::unique_ptr<Node>> Node::start(net::Loop& loop, NodeOptions options,
   ZED_CHECK(check(options));
   auto state = std::make_shared<State>(loop, std::move(options), std::move(handlers));
   auto listener =
-      net::Listener::tcp(loop, state->options.listen, state->options.exposure,
+      net::Listener::tcp(loop, state->options.listen, state->exposure(),
                          [raw = state.get()](net::Fd fd) { raw->on_accept(std::move(fd)); });
   if (!listener) return fail(std::move(listener).error().with("start node " + state->options.name));
   state->listener = std::make_unique<net::Listener>(std::move(*listener));
@@ -402,6 +451,20 @@ std::vector<std::string> Node::peers() const {
 
 bool Node::is_up(const std::string& peer) const {
   return state_->by_name.count(peer) != 0;
+}
+
+const pki::CertificateInfo* Node::certificate_of(const std::string& peer) const {
+  const auto* found = state_->find(peer);
+  return found != nullptr && found->certificate ? &*found->certificate : nullptr;
+}
+
+void Node::drop_revoked(const std::set<std::string>& serials) {
+  std::vector<State::ConnectionId> ids;
+  for (const auto& [id, peer] : state_->connections)
+    if (peer->certificate && serials.count(peer->certificate->serial) != 0) ids.push_back(id);
+  const auto keep = state_;
+  for (const auto id : ids)
+    keep->drop(id, {ErrorCode::refused, "its certificate was revoked", {}, {}});
 }
 
 Status Node::send(const std::string& peer, const Term& message, std::string_view to_name) {

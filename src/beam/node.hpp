@@ -15,6 +15,7 @@
 #include "net/connection.hpp"
 #include "net/endpoint.hpp"
 #include "net/loop.hpp"
+#include "net/tls.hpp"
 
 namespace zed::beam {
 
@@ -28,6 +29,9 @@ struct NodeOptions {
   std::string name;    ///< "zed@server"; see is_node_name
   std::string cookie;  ///< 1 to 255 bytes
   net::Endpoint listen{"127.0.0.1", 4370};
+  /// What every connection is secured with; null: plain TCP, where `exposure` permits it. A peer's
+  /// certificate must name the node that the handshake names.
+  std::shared_ptr<const net::Tls> tls;
   net::Exposure exposure = net::Exposure::loopback_only;
   /// Names that take messages and calls.
   std::set<std::string, std::less<>> registered = {"zed"};
@@ -36,6 +40,9 @@ struct NodeOptions {
       allows_rpc;
   SessionLimits limits;
   std::size_t max_connections = 16'384;  ///< those still shaking hands included
+  /// Of these, so many may still shake hands: the oldest one makes room for the next, so that a
+  /// flood of silent connections keeps nobody out who has something to say.
+  std::size_t max_strangers = 1'024;
   Epmd epmd = Epmd::ignore;
   std::uint16_t epmd_port = 4369;
 };
@@ -82,6 +89,10 @@ public:
   void disconnect(const std::string& peer);
   std::vector<std::string> peers() const;
   bool is_up(const std::string& peer) const;
+  /// The certificate of a peer that is up; null without TLS.
+  const pki::CertificateInfo* certificate_of(const std::string& peer) const;
+  /// Ends every connection of whoever shows one of these serials; on_down tells.
+  void drop_revoked(const std::set<std::string>& serials);
 
   /// To a registered name on the peer. Errors: `unavailable`, `busy` (the peer reads too slowly),
   /// `invalid` (over the cap of a message). Nothing is sent by halves. Sent messages arrive in
