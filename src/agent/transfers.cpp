@@ -329,6 +329,9 @@ void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& actio
 }
 
 void transfer_progressed(Machine& m, const TransferProgressed& event) {
+  // An import reports at the pace of its shell.
+  if (m.imports.contains(event.step))
+    return m.say(TransferProgress{event.step, event.done, event.total, event.rate});
   auto found = m.transfers.find(event.step);
   if (found == m.transfers.end() || found->second.role != StartTransfer::Role::receive) return;
   auto& last = found->second.last_progress;

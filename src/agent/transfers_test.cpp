@@ -184,10 +184,14 @@ TEST(Transfers, AnImportIsDoneOnce) {
                      "/data/llama.gguf",
                      "v1",
                      id<CheckpointId>("v1"),
-                     {{property::uuid, model_uuid.str()}}};
+                     {{property::uuid, model_uuid.str()}},
+                     {},
+                     {}};
   b.order(import);
   StepId step = b.last_step();
   ASSERT_EQ(b.imports.size(), 1u);
+  b.feed(TransferProgressed{step, Bytes{1}, Bytes{10}, Bytes{1}});
+  EXPECT_EQ(b.said<TransferProgress>().size(), 1u);
   EXPECT_EQ(b.order(import)->error->code, ErrorCode::busy);
   make_model(b);
   b.feed(ImportEnded{step, b.seen("models/llama").snapshots.at(0)});
