@@ -234,11 +234,20 @@ Result<Term> TermReader::read_map(std::size_t depth) {
   ZED_CHECK(reserve(size * 2));
   Map map;
   map.members.reserve(size);
+  std::vector<std::string_view> keys;
+  keys.reserve(size);
+  const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
   for (std::uint64_t i = 0; i < size; ++i) {
+    const std::size_t start = offset_;
     ZED_TRY(Term key, read_at(depth + 1));
+    keys.push_back(text.substr(start, offset_ - start));
     ZED_TRY(Term value, read_at(depth + 1));
     map.members.emplace_back(std::move(key), std::move(value));
   }
+  // A BEAM refuses such a map, so it must not be passed on to one.
+  std::sort(keys.begin(), keys.end());
+  if (std::adjacent_find(keys.begin(), keys.end()) != keys.end())
+    return corrupt("a map that has one key twice");
   return Term(std::move(map));
 }
 
@@ -321,8 +330,15 @@ Result<Term> TermReader::read_function(std::size_t start, std::size_t depth) {
   ZED_TRY(const std::uint64_t free_variables, number(4));
   constexpr std::uint64_t fields = 4;  // module, old index, old uniq, pid
   ZED_CHECK(reserve(free_variables + fields));
-  for (std::uint64_t i = 0; i < free_variables + fields; ++i) {
-    ZED_TRY(const Term part, read_at(depth + 1));
+  ZED_TRY(const Term module, read_at(depth + 1));
+  ZED_TRY(const Term old_index, read_at(depth + 1));
+  ZED_TRY(const Term old_uniq, read_at(depth + 1));
+  ZED_TRY(const Term creator, read_at(depth + 1));
+  if (module.as<Atom>() == nullptr || old_index.as<std::int64_t>() == nullptr ||
+      old_uniq.as<std::int64_t>() == nullptr || creator.as<Pid>() == nullptr)
+    return corrupt("a function that is none");
+  for (std::uint64_t i = 0; i < free_variables; ++i) {
+    ZED_TRY(const Term variable, read_at(depth + 1));
   }
   if (offset_ - counted_from != size) return corrupt("a function of the wrong size");
   return Term(opaque_since(start));

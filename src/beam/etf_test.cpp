@@ -129,6 +129,9 @@ TEST(Etf, WhatNoBeamSendsIsRefused) {
                                   std::string(28, '\0')},
       {"atom not UTF-8", "\x83w\x01\xff"s},
       {"long atom", "\x83v\x01\x00" + std::string(256, 'a')},
+      {"map with one key twice", "\x83t\x00\x00\x00\x02w\x01"
+                                 "aa\x01w\x01"
+                                 "aa\x02"s},
       {"reference of no words", "\x83Z\x00\x00w\x01"
                                 "a\x00\x00\x00\x01"s},
       {"reference of six words", "\x83Z\x00\x06w\x01"

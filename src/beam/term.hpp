@@ -76,7 +76,7 @@ struct ImproperList {
   std::vector<Term> items;
   friend bool operator==(const ImproperList&, const ImproperList&);
 };
-/// In the order on the wire. Keys are unique in what a BEAM sends; nothing here depends on it.
+/// In the order on the wire. Keys are unique: a BEAM refuses a map that has one twice.
 struct Map {
   std::vector<std::pair<Term, Term>> members;
   friend bool operator==(const Map&, const Map&);

@@ -1,6 +1,7 @@
 #pragma once
 // Arbitrary terms for property tests.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -66,8 +67,12 @@ inline rc::Gen<Term> arbitrary_term(int depth = 3) {
                    }),
       rc::gen::map(rc::gen::lazy(some), [](std::vector<Term> t) {
         Map map;
-        for (std::size_t i = 0; i + 1 < t.size(); i += 2)
-          map.members.emplace_back(t[i], t[i + 1]);
+        for (std::size_t i = 0; i + 1 < t.size(); i += 2) {
+          const bool is_new =
+              std::none_of(map.members.begin(), map.members.end(),
+                           [&](const auto& member) { return member.first == t[i]; });
+          if (is_new) map.members.emplace_back(t[i], t[i + 1]);
+        }
         return Term(std::move(map));
       }));
 }
