@@ -5,7 +5,7 @@ defmodule Zed.Cluster do
       iex> Zed.Cluster.connect(:"zed_controller@server")
       {:ok, :zed_controller@server}
       iex> Zed.Cluster.nodes_matching(requires: [vram: 48])
-      [:zed@server, :zed@macbook]
+      [:zed@macbook, :zed@server]
 
   The calls go to the controller by Erlang distribution; nothing of a shell is ever run there.
   Unless a function says otherwise it gives `{:ok, map}` or `{:error, kind, text}`. In a map, keys
