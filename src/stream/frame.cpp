@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,12 @@ std::size_t longest(FrameKind kind) {
 
 bool is_frame_kind(char c) {
   return c == 'J' || c == 'D' || c == 'E' || c == 'X';
+}
+
+constexpr std::size_t wire_buffer = std::size_t{128} << 10;
+
+std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
 std::array<std::byte, header_size> encode_header(FrameKind kind, std::size_t size) {
@@ -73,12 +80,30 @@ Result<StreamHello> decode_hello(std::span<const std::byte> bytes) {
   return hello;
 }
 
-FrameSocket::FrameSocket(net::Fd socket, Millis silence) : socket_(std::move(socket)) {
+FrameSocket::FrameSocket(net::Fd socket, Millis silence, std::optional<net::TlsSession> tls,
+                         std::string already_read)
+    : socket_(std::move(socket)), tls_(std::move(tls)), plain_(std::move(already_read)) {
+  if (tls_) wire_.resize(wire_buffer);
   int flags = ::fcntl(socket_.get(), F_GETFL);
   ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK);
   timeval limit{silence.value / 1000, (silence.value % 1000) * 1000};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+Status FrameSocket::introduce(const StreamHello& hello, const std::string& node) {
+  const std::string text = encode_hello(hello);
+  if (!tls_) return write_all(bytes_of(text));
+  ZED_CHECK(flush_tls());
+  while (!tls_->is_open())
+    ZED_CHECK(decrypt_more(true));
+  const auto& peer = tls_->peer();
+  if (!peer || peer->identity.node != node)
+    return fail(ErrorCode::refused,
+                "the machine at the other end of the transfer is " +
+                    (peer ? peer->identity.node : "unknown") + ", not " + node,
+                "check the addresses of both machines");
+  return write_all(bytes_of(text));
 }
 
 void FrameSocket::stop() {
@@ -95,19 +120,71 @@ Error FrameSocket::failure(int error_number, const char* what) const {
 
 Status FrameSocket::read_exactly(std::span<std::byte> buffer) {
   while (!buffer.empty()) {
-    ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(failure(errno, "read from the other end of the transfer"));
-    if (n == 0) {
-      if (stopped_) return fail(failure(0, ""));
-      return fail(ErrorCode::unavailable, "the other end closed the connection");
-    }
-    buffer = buffer.subspan(static_cast<std::size_t>(n));
+    ZED_TRY(const std::size_t n, read_some(buffer));
+    buffer = buffer.subspan(n);
   }
   return {};
 }
 
+/// At least a byte.
+Result<std::size_t> FrameSocket::read_some(std::span<std::byte> buffer) {
+  if (!tls_ && plain_read_ == plain_.size()) return receive_wire(buffer, true);
+  while (plain_read_ == plain_.size())
+    ZED_CHECK(decrypt_more(true));
+  const std::size_t count = std::min(buffer.size(), plain_.size() - plain_read_);
+  std::memcpy(buffer.data(), plain_.data() + plain_read_, count);
+  plain_read_ += count;
+  return count;
+}
+
+/// What the kernel has; 0 only without `wait`, if there is nothing yet.
+Result<std::size_t> FrameSocket::receive_wire(std::span<std::byte> buffer, bool wait) {
+  for (;;) {
+    ssize_t n = ::recv(socket_.get(), buffer.data(), buffer.size(), wait ? 0 : MSG_DONTWAIT);
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && !wait && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::size_t{0};
+    if (n < 0) return fail(failure(errno, "read from the other end of the transfer"));
+    if (stopped_) return fail(failure(0, ""));
+    return fail(ErrorCode::unavailable, "the other end closed the connection");
+  }
+}
+
+/// One read of the wire into `plain_`; it may hold no plain byte, or end the handshake.
+Status FrameSocket::decrypt_more(bool wait) {
+  ZED_TRY(const std::size_t n, receive_wire(wire_, wait));
+  if (n == 0) return {};
+  plain_.erase(0, std::exchange(plain_read_, 0));
+  tls_->feed(octets(std::span<const std::byte>(wire_).first(n)));
+  for (;;) {
+    const std::size_t filled = plain_.size();
+    constexpr std::size_t record = std::size_t{16} << 10;
+    plain_.resize(filled + record);
+    auto got = tls_->read({reinterpret_cast<std::uint8_t*>(plain_.data()) + filled, record});
+    plain_.resize(filled + (got ? *got : 0));
+    // Words of farewell may stand before the end.
+    if (!got && !plain_.empty()) return {};
+    if (!got) {
+      (void)flush_tls();
+      return fail(std::move(got).error());
+    }
+    if (*got == 0) return flush_tls();
+  }
+}
+
+/// What TLS itself has to say.
+Status FrameSocket::flush_tls() {
+  const std::string wire = tls_->take_output();
+  return send_wire(bytes_of(wire));
+}
+
 Status FrameSocket::write_all(std::span<const std::byte> bytes) {
+  if (!tls_) return send_wire(bytes);
+  ZED_CHECK(tls_->write(octets(bytes)));
+  return flush_tls();
+}
+
+Status FrameSocket::send_wire(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
@@ -120,6 +197,10 @@ Status FrameSocket::write_all(std::span<const std::byte> bytes) {
 Status FrameSocket::send(FrameKind kind, std::span<const std::byte> payload) {
   ZED_ASSERT(payload.size() <= longest(kind));
   auto header = encode_header(kind, payload.size());
+  if (tls_) {
+    ZED_CHECK(tls_->write(octets(header)));
+    return write_all(payload);
+  }
   // One system call for header and payload together in the common case.
   iovec parts[2] = {{header.data(), header.size()},
                     {const_cast<std::byte*>(payload.data()), payload.size()}};
@@ -158,7 +239,10 @@ void FrameSocket::send_error(const Error& error) {
 
 Status FrameSocket::check_for_error() {
   pollfd watched{socket_.get(), POLLIN, 0};
-  if (::poll(&watched, 1, 0) <= 0) return {};
+  const auto nothing_read = [this] { return plain_read_ == plain_.size(); };
+  // Beneath TLS the wire may hold what is no byte for us.
+  if (tls_ && nothing_read()) ZED_CHECK(decrypt_more(false));
+  if (nothing_read() && (tls_ || ::poll(&watched, 1, 0) <= 0)) return {};
   Frame frame;
   ZED_CHECK(receive(frame));
   return fail(ErrorCode::corrupt, "the other end spoke out of turn");

@@ -9,10 +9,12 @@
 //   receiver -> sender    J {"stored": true}
 //   either, at any time   X {"code": …, "message": …}
 //
-// A frame is 4 bytes of length (big-endian), one byte of kind, the payload.
+// A frame is 4 bytes of length (big-endian), one byte of kind, the payload. Between machines all of
+// it goes by TLS, and each end checks that the other's certificate is that of the ticket's node.
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "base/value.hpp"
 #include "core/identity.hpp"
 #include "net/fd.hpp"
+#include "net/tls.hpp"
 
 namespace zed::stream {
 
@@ -51,8 +54,14 @@ struct Frame {
 class FrameSocket {
 public:
   /// `silence` bounds every wait for the other side: `timeout`.
-  FrameSocket(net::Fd socket, Millis silence);
+  /// Beneath TLS it gets a session that is open, or one that is to begin (introduce() shakes hands
+  /// then). `already_read` are bytes that whoever accepted the connection has taken from it.
+  FrameSocket(net::Fd socket, Millis silence, std::optional<net::TlsSession> tls = std::nullopt,
+              std::string already_read = {});
 
+  /// The dialler's first words. Beneath TLS it shakes hands before, and checks that the other side
+  /// is `node` ("zed@server"): else `refused`.
+  Status introduce(const StreamHello& hello, const std::string& node);
   Status send(FrameKind kind, std::span<const std::byte> payload);
   Status send_json(const Value& value);
   /// Tells the other side why this one gives up, and takes in for a moment what it still sends, so
@@ -71,9 +80,18 @@ public:
 private:
   Status read_exactly(std::span<std::byte> buffer);
   Status write_all(std::span<const std::byte> bytes);
+  Result<std::size_t> read_some(std::span<std::byte> buffer);
+  Result<std::size_t> receive_wire(std::span<std::byte> buffer, bool wait);
+  Status decrypt_more(bool wait);
+  Status flush_tls();
+  Status send_wire(std::span<const std::byte> bytes);
   Error failure(int error_number, const char* what) const;
 
   net::Fd socket_;
+  std::optional<net::TlsSession> tls_;
+  std::string plain_;  ///< decrypted and not yet read, from plain_read_ on
+  std::size_t plain_read_ = 0;
+  std::vector<std::byte> wire_;  ///< read from the kernel, reused
   std::atomic<bool> stopped_{false};
 };
 

@@ -5,14 +5,9 @@
 #include <map>
 #include <mutex>
 #include <thread>
-
-#include <unistd.h>
-
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/read.hpp>
+#include <utility>
 
 #include "base/log.hpp"
-#include "net/asio.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
 #include "stream/relay.hpp"
@@ -25,10 +20,13 @@ constexpr Millis second_dials_after = seconds(5);
 constexpr Millis progress_every = Millis{500};
 constexpr Millis hello_within = seconds(5);
 constexpr std::size_t most_strangers = 64;  ///< connections that have not said hello yet
+constexpr std::size_t longest_opening = std::size_t{256} << 10;  ///< hello and what follows at once
 
 /// Shared by the loop and the transfer's thread.
 struct Running {
-  explicit Running(net::Fd fd, Millis silence) : socket(std::move(fd), silence) {}
+  Running(net::Connection::Released connection, Millis silence, std::string already_read)
+      : socket(std::move(connection.socket), silence, std::move(connection.tls),
+               std::move(already_read)) {}
 
   void cancel() {
     {
@@ -51,6 +49,11 @@ struct Running {
   bool cancelled = false;
   std::thread thread;
 };
+
+/// Whose certificate the other end must show.
+std::string other_end(const TransferRequest& request) {
+  return "zed@" + (request.sends ? request.ticket.target : request.ticket.source).str();
+}
 
 /// Rate over the time between two reports.
 class ProgressMeter {
@@ -85,10 +88,12 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   };
   /// A connection that has not shown its ticket.
   struct Stranger {
-    Stranger(net::Loop& loop, boost::asio::ip::tcp::socket s) : socket(std::move(s)), limit(loop) {}
-    boost::asio::ip::tcp::socket socket;
+    explicit Stranger(net::Loop& loop) : limit(loop) {}
+    net::Connection connection;
     net::Timer limit;
-    std::array<std::byte, hello_size> hello{};
+    std::string node;   ///< by its certificate; empty without TLS
+    std::string words;  ///< so far
+    bool greets = false;
   };
 
   Core(net::Loop& loop_, env::Store& store_, TransferOptions options_, TransferHandlers handlers_)
@@ -99,11 +104,17 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   void dial(const StepId& step);
   void dialled(const StepId& step, net::Fd socket);
   void accept(net::Fd socket);
-  void greeted(Stranger& stranger);
-  void run(Entry& entry, net::Fd socket);
+  void heard(std::uint64_t id, std::span<const std::uint8_t> bytes);
+  void greeted(std::uint64_t id);
+  Entry* expected(const StreamHello& hello, const std::string& node);
+  void run(Entry& entry, net::Connection::Released connection, std::string already_read,
+           std::optional<StreamHello> hello);
   void finished(const StepId& step, Result<Outcome> result);
   void end(const StepId& step, Result<Outcome> result);
   std::size_t begun_count() const;
+  net::Exposure exposure() const {
+    return options.tls ? net::Exposure::encrypted : options.exposure;
+  }
 
   net::Loop& loop;
   env::Store& store;
@@ -112,7 +123,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   std::optional<net::Listener> listener;
   std::map<StepId, Entry> entries;
   std::deque<StepId> waiting;
-  std::map<std::uint64_t, std::shared_ptr<Stranger>> strangers;
+  std::map<std::uint64_t, std::unique_ptr<Stranger>> strangers;  ///< the oldest first
   std::uint64_t next_stranger = 0;
 };
 
@@ -163,7 +174,7 @@ void Transfers::Core::dial(const StepId& step) {
     return;
   }
   net::ConnectOptions connect;
-  connect.exposure = options.exposure;
+  connect.exposure = exposure();
   net::connect_tcp(loop, *address, connect,
                    [weak = weak_from_this(), step, again](Result<net::Fd> socket) {
                      auto core = weak.lock();
@@ -180,55 +191,89 @@ void Transfers::Core::dialled(const StepId& step, net::Fd socket) {
   if (entry == entries.end() || entry->second.running) return;
   StreamHello hello{entry->second.request.sends ? End::sender : End::receiver,
                     entry->second.request.ticket.id};
-  std::string bytes = encode_hello(hello);
-  // 24 bytes into an empty socket buffer: taken whole, or the connection is already dead.
-  if (::write(socket.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    entry->second.dial_timer.start(redial_after, [this, step] { dial(step); });
-    return;
-  }
-  run(entry->second, std::move(socket));
+  net::Connection::Released connection{std::move(socket), std::nullopt};
+  if (options.tls) connection.tls.emplace(options.tls, net::TlsSide::client);
+  run(entry->second, std::move(connection), "", hello);
 }
 
 void Transfers::Core::accept(net::Fd socket) {
-  if (strangers.size() >= most_strangers) return;
+  // The oldest makes room: a flood of silent connections keeps nobody out who has a ticket.
+  if (strangers.size() >= most_strangers) strangers.erase(strangers.begin());
   std::uint64_t id = ++next_stranger;
-  auto stranger = std::make_shared<Stranger>(loop, net::adopt_tcp(loop, std::move(socket)));
-  strangers[id] = stranger;
-  stranger->limit.start(hello_within, [this, id] { strangers.erase(id); });
-  boost::asio::async_read(
-      stranger->socket, boost::asio::buffer(stranger->hello.data(), hello_size),
-      [weak = weak_from_this(), stranger, id](boost::system::error_code error, std::size_t) {
-        auto core = weak.lock();
-        if (!core || core->strangers.erase(id) == 0 || error) return;
-        core->greeted(*stranger);
-      });
+  Stranger& stranger = *strangers.emplace(id, std::make_unique<Stranger>(loop)).first->second;
+  stranger.limit.start(hello_within, [this, id] { strangers.erase(id); });
+  auto check = [&stranger](const pki::CertificateInfo* peer) -> Status {
+    if (peer != nullptr) stranger.node = peer->identity.node;
+    return {};
+  };
+  const Bytes queue = kibibytes(64);
+  stranger.connection =
+      options.tls
+          ? net::Connection(loop, std::move(socket),
+                            net::TlsEnd{options.tls, net::TlsSide::server, {}, check}, queue)
+          : net::Connection(loop, std::move(socket), queue);
+  stranger.connection.start({[this, id](std::span<const std::uint8_t> bytes) { heard(id, bytes); },
+                             [this, id](const Error& why) {
+                               if (why.code == ErrorCode::refused)
+                                 log_warning("data connection refused: " + why.describe());
+                               strangers.erase(id);
+                             },
+                             {}});
 }
 
-void Transfers::Core::greeted(Stranger& stranger) {
-  auto hello = decode_hello(stranger.hello);
-  if (!hello) {
-    log_warning("data connection refused: " + hello.error().describe());
+void Transfers::Core::heard(std::uint64_t id, std::span<const std::uint8_t> bytes) {
+  auto found = strangers.find(id);
+  if (found == strangers.end()) return;
+  Stranger& stranger = *found->second;
+  stranger.words.append(bytes.begin(), bytes.end());
+  if (stranger.words.size() > longest_opening) {
+    strangers.erase(found);
     return;
   }
+  if (stranger.words.size() < hello_size || std::exchange(stranger.greets, true)) return;
+  // In a turn of its own: what came with the hello is still being handed over.
+  stranger.connection.pause();
+  loop.post([weak = weak_from_this(), id] {
+    if (auto core = weak.lock()) core->greeted(id);
+  });
+}
+
+Transfers::Core::Entry* Transfers::Core::expected(const StreamHello& hello,
+                                                  const std::string& node) {
   for (auto& item : entries) {
     Entry& entry = item.second;
-    bool ours = entry.request.ticket.id == hello->ticket &&
-                entry.request.sends == (hello->end == End::receiver);
+    bool ours = entry.request.ticket.id == hello.ticket &&
+                entry.request.sends == (hello.end == End::receiver);
     if (!ours || entry.running || !entry.begun) continue;
-    boost::system::error_code error;
-    int fd = stranger.socket.release(error);
-    if (!error) run(entry, net::Fd(fd));
-    return;
+    return !options.tls || node == other_end(entry.request) ? &entry : nullptr;
   }
-  log_warning("data connection refused: it shows no ticket that is expected here");
+  return nullptr;
 }
 
-void Transfers::Core::run(Entry& entry, net::Fd socket) {
+void Transfers::Core::greeted(std::uint64_t id) {
+  auto found = strangers.find(id);
+  if (found == strangers.end()) return;
+  const auto stranger = std::move(found->second);
+  strangers.erase(found);
+  auto hello = decode_hello(std::as_bytes(std::span(stranger->words)).first(hello_size));
+  Entry* entry = hello ? expected(*hello, stranger->node) : nullptr;
+  if (entry == nullptr) {
+    log_warning("data connection refused: " +
+                (hello ? "it shows no ticket that is expected here" : hello.error().describe()));
+    return;
+  }
+  auto released = stranger->connection.release();
+  if (released) run(*entry, std::move(*released), stranger->words.substr(hello_size), std::nullopt);
+}
+
+void Transfers::Core::run(Entry& entry, net::Connection::Released connection,
+                          std::string already_read, std::optional<StreamHello> hello) {
   entry.dial_timer.cancel();
   entry.meeting_timer.cancel();
-  entry.running = std::make_shared<Running>(std::move(socket), options.silence);
+  entry.running =
+      std::make_shared<Running>(std::move(connection), options.silence, std::move(already_read));
   auto work = [weak = weak_from_this(), &shared_loop = loop, &shared_store = store,
-               request = entry.request, running = entry.running] {
+               request = entry.request, running = entry.running, hello] {
     ProgressMeter meter;
     ReportProgress report = [&](Bytes done, Bytes total) {
       Bytes rate;
@@ -238,9 +283,13 @@ void Transfers::Core::run(Entry& entry, net::Fd socket) {
       });
     };
     Pause pause = [&](Millis wait) { return running->pause(wait); };
-    auto result = request.sends
-                      ? send_snapshot(shared_store, request.ticket, running->socket, report, pause)
-                      : receive_snapshot(shared_store, request, running->socket, report);
+    auto transfer = [&]() -> Result<Outcome> {
+      if (hello) ZED_CHECK(running->socket.introduce(*hello, other_end(request)));
+      return request.sends
+                 ? send_snapshot(shared_store, request.ticket, running->socket, report, pause)
+                 : receive_snapshot(shared_store, request, running->socket, report);
+    };
+    auto result = transfer();
     shared_loop.post([weak, step = request.step, result = std::move(result)]() mutable {
       if (auto core = weak.lock()) core->finished(step, std::move(result));
     });
@@ -275,7 +324,7 @@ Result<std::unique_ptr<Transfers>> Transfers::open(net::Loop& loop, env::Store& 
                                                    TransferOptions options,
                                                    TransferHandlers handlers) {
   auto core = std::make_shared<Core>(loop, store, std::move(options), std::move(handlers));
-  ZED_TRY(auto listener, net::Listener::tcp(loop, core->options.listen, core->options.exposure,
+  ZED_TRY(auto listener, net::Listener::tcp(loop, core->options.listen, core->exposure(),
                                             [weak = std::weak_ptr<Core>(core)](net::Fd fd) {
                                               if (auto self = weak.lock())
                                                 self->accept(std::move(fd));

@@ -9,6 +9,7 @@
 #include "env/store.hpp"
 #include "net/endpoint.hpp"
 #include "net/loop.hpp"
+#include "net/tls.hpp"
 
 namespace zed::stream {
 
@@ -32,10 +33,11 @@ struct TransferHandlers {
 
 struct TransferOptions {
   net::Endpoint listen{"127.0.0.1", 0};
-  net::Exposure exposure = net::Exposure::loopback_only;
-  std::size_t most_at_once = 8;  ///< more wait for their turn
-  Millis silence = seconds(60);  ///< the longest wait for the other end once connected
-  Millis meeting = seconds(30);  ///< the longest wait for the two ends to meet
+  net::Exposure exposure = net::Exposure::loopback_only;  ///< without `tls`
+  std::shared_ptr<const net::Tls> tls;  ///< both ends show a certificate, that of the ticket's node
+  std::size_t most_at_once = 8;         ///< more wait for their turn
+  Millis silence = seconds(60);         ///< the longest wait for the other end once connected
+  Millis meeting = seconds(30);         ///< the longest wait for the two ends to meet
 };
 
 /// Loop's thread only; handlers run there. The store is called from worker threads.
