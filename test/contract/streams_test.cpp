@@ -288,11 +288,11 @@ TEST_P(Streams, ATokenOfOtherContentsIsRefused) {
   auto inside_a_frame = token;
   inside_a_frame.back() = inside_a_frame.back() == '1' ? '2' : '1';
   EXPECT_REFUSED("invalid", from().send(sending(1, {}, inside_a_frame)));
-  EXPECT_REFUSED("unsupported", [&] {
-    auto request = sending(1);
-    request.kind = StreamKind::zfs;
-    return from().send(request);
-  }());
+  auto streams = from().info().streams;
+  if (std::find(streams.begin(), streams.end(), StreamKind::zfs) != streams.end()) return;
+  auto request = sending(1);
+  request.kind = StreamKind::zfs;
+  EXPECT_REFUSED("unsupported", from().send(request));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, Streams, testing::ValuesIn(all_pairs()), pair_name);

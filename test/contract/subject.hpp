@@ -42,5 +42,7 @@ std::unique_ptr<Subject> make_dir_subject();
 std::unique_ptr<Subject> make_dir_tmpfs_subject();
 /// Below $ZED_TEST_REFLINK_DIR, a folder on xfs or btrfs; nullptr where that is not set.
 std::unique_ptr<Subject> make_dir_reflink_subject();
+/// Below $ZED_TEST_ZFS_ROOT; nullptr where that is not set.
+std::unique_ptr<Subject> make_zfs_subject();
 
 }  // namespace zed::contract

@@ -14,13 +14,13 @@
 
 #include "base/log.hpp"
 #include "store/dir/dir_staging.hpp"
+#include "store/dir/folder_source.hpp"
 #include "store/dir/layout.hpp"
 
 namespace zed::store {
 namespace {
 
 constexpr std::size_t index_limit = std::size_t{4} << 30;
-constexpr std::size_t block_size = std::size_t{1} << 20;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -32,38 +32,6 @@ std::optional<std::uint64_t> number_of(const std::string& name) {
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   bool ours = error == std::errc{} && end != name.data() && *end == '-';
   return ours ? std::optional(number) : std::nullopt;
-}
-
-class FolderSource final : public ContentSource {
-public:
-  explicit FolderSource(disk::Fd files) : files_(std::move(files)) {}
-  Status read(const Entry& file, std::uint64_t offset, std::span<std::byte> buffer) override {
-    if (!open_ || path_ != file.path) {
-      open_.reset();
-      ZED_TRY(open_, disk::open_file(files_.get(), file.path));
-      path_ = file.path;
-    }
-    return disk::read_at(open_.get(), offset, buffer);
-  }
-
-private:
-  disk::Fd files_;
-  disk::Fd open_;
-  std::string path_;
-};
-
-Result<Digest> digest_of(int files, const Entry& entry) {
-  ZED_TRY(auto file, disk::open_file(files, entry.path));
-  Sha256 hash;
-  ByteVector block(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size)));
-  for (std::uint64_t at = 0; at < entry.size; at += block_size) {
-    std::span<std::byte> part(block);
-    part =
-        part.first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size - at)));
-    ZED_CHECK(disk::read_at(file.get(), at, part));
-    hash.update(part);
-  }
-  return hash.finish();
 }
 
 std::set<std::string> named_places(const Catalog& catalog) {
@@ -377,7 +345,7 @@ Result<Manifest> DirSpace::manifest(const std::string& snapshot) {
 
 Result<std::unique_ptr<ContentSource>> DirSpace::content(const std::string& snapshot) {
   ZED_TRY(auto files, disk::open_folder(root_.get(), layout::files_of(snapshot)));
-  return std::make_unique<FolderSource>(std::move(files));
+  return make_folder_source(std::move(files));
 }
 
 // ---- receiving ----------------------------------------------------------------------------------

@@ -1,0 +1,19 @@
+#pragma once
+// What a zfs command complained of, as an Error. OpenZFS has no codes on its command line: the
+// words of 2.1 to 2.4 are in a table (errors.cpp), and each row has a test with true recorded text.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace zed::store::zfs {
+
+/// `what` was attempted ("destroy jobs/a@one"); `complaint` is what the command wrote to its
+/// standard error. The message is its first line; unknown words are `io`.
+Error error_of(std::string_view what, std::string_view complaint);
+
+/// An errno that a channel program returned, as an Error.
+Error error_of_errno(std::string_view what, int number);
+
+}  // namespace zed::store::zfs

@@ -1,0 +1,96 @@
+#pragma once
+// What is there: datasets and snapshots as core wants them, made from OpenZFS's listings. Snapshots
+// are listed by guid and createtxg, which is fast; their properties, which are written once, are
+// asked for only when a snapshot is new.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "store/zfs/marker.hpp"
+#include "store/zfs/zfs.hpp"
+
+namespace zed::store::zfs {
+
+/// A dataset as OpenZFS has it now.
+struct Record {
+  Dataset dataset;
+  MarkedProperties marked;
+  std::uint64_t guid = 0;  ///< stays with it through renames
+  std::string origin;      ///< full name of the snapshot that it is a clone of; "" if it is none
+  std::string token;       ///< of an interrupted `zfs recv -s`; "" if there is none
+  bool mounted = false;
+  bool can_mount = true;
+  std::uint64_t written = 0;  ///< bytes since the newest snapshot, of closed transaction groups
+  /// Of a zfs stream: it has arrived whole, but its properties are not set yet.
+  bool has_unsealed = false;
+
+  bool is_receiving() const { return marked.marker.has_value() || !token.empty(); }
+};
+
+/// What is known of a snapshot for good (`used` as of then).
+struct SnapshotFacts {
+  WallTime created;
+  Bytes used;
+  Bytes referenced;
+  Properties properties;
+};
+
+/// Pure: puts a dataset together. Snapshots whose facts are missing vanished meanwhile and are left
+/// out.
+Record assemble(const DatasetName& name, const Facts& facts, const std::vector<SnapshotRow>& rows,
+                const std::map<std::string, SnapshotFacts>& snapshots);
+
+/// Thread-safe.
+class Inventory {
+public:
+  explicit Inventory(const Zfs& zfs) : zfs_(zfs) {}
+
+  /// Errors: `not_found`. `exact`: `changed` is true of this moment and not of a few seconds ago;
+  /// that takes a transaction group where nothing seems to have been written.
+  Result<Record> look(const DatasetName& name, bool exact);
+  /// All, sorted by name.
+  Result<std::vector<Record>> all(bool exact);
+  /// The snapshot's properties were set late: ask again.
+  void forget(std::uint64_t guid);
+
+private:
+  /// guid and createtxg: two datasets of one pool may hold snapshots of one guid.
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+
+  Result<std::map<std::string, SnapshotFacts>> facts_of(const std::vector<SnapshotRow>& rows);
+  void keep_only(const std::vector<SnapshotRow>& rows);
+  void settle_changed(Record& record) const;
+
+  const Zfs& zfs_;
+  std::mutex mutex_;
+  std::map<Key, SnapshotFacts> known_;
+};
+
+/// Remembers what each dataset looked like, so that the store can tell which have changed.
+class ChangeLog {
+public:
+  explicit ChangeLog(std::string instance) : instance_(std::move(instance)) {}
+  /// Takes a full listing; names of what changed since the cursor, and the new cursor.
+  std::pair<std::string, std::vector<DatasetName>> since(const std::string& cursor,
+                                                         const std::vector<Record>& now);
+
+private:
+  struct Seen {
+    std::size_t looks = 0;  ///< a hash of what matters
+    std::uint64_t changed_at = 0;
+    bool gone = false;
+  };
+  void take(const std::vector<Record>& now);
+
+  std::string instance_;
+  std::uint64_t counter_ = 0;
+  std::uint64_t known_from_ = 0;
+  std::map<DatasetName, Seen> seen_;
+};
+
+}  // namespace zed::store::zfs

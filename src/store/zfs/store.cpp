@@ -1,0 +1,627 @@
+#include "store/zfs/store.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "store/catalog.hpp"
+#include "store/zfs/errors.hpp"
+#include "store/zfs/programs.hpp"
+#include "store/zfs/zfs_store.hpp"
+
+namespace zed::store::zfs {
+namespace {
+
+constexpr char tag_prefix[] = "zed:";
+/// However quiet the pool seems: an event may be lost where very many come at once.
+constexpr std::chrono::seconds list_anyway_after{60};
+
+tl::unexpected<Error> exists(const std::string& name) {
+  return fail(ErrorCode::exists, name + " exists already");
+}
+
+Status ignoring(Result<std::string> result, std::string_view words) {
+  if (result || result.error().message.find(words) != std::string::npos) return {};
+  return fail(std::move(result).error());
+}
+
+Status status_of(Result<std::string> result) {
+  return result ? Status() : Status(fail(std::move(result).error()));
+}
+
+/// A channel program shows numbers signed.
+std::string as_signed(std::uint64_t number) {
+  return std::to_string(static_cast<std::int64_t>(number));
+}
+
+void add_pairs(Arguments& arguments, const Properties& properties) {
+  arguments.push_back(std::to_string(properties.size()));
+  for (const auto& [name, value] : properties) {
+    arguments.push_back(std::string(prefix) + name);
+    arguments.push_back(encode_value(value));
+  }
+}
+
+struct SplitChanges {
+  Properties set;
+  std::vector<std::string> removed;
+};
+SplitChanges split_changes(const Transaction& transaction) {
+  SplitChanges changes;
+  changes.removed = transaction.also_removed;
+  for (const auto& [name, value] : transaction.changes) {
+    if (value)
+      changes.set[name] = *value;
+    else
+      changes.removed.push_back(name);
+  }
+  return changes;
+}
+
+int number_in(const std::map<std::string, std::string>& table, const char* key) {
+  auto found = table.find(key);
+  return found == table.end() ? EIO : std::atoi(found->second.c_str());
+}
+
+std::string word_in(const std::map<std::string, std::string>& table, const char* key) {
+  auto found = table.find(key);
+  return found == table.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+tl::unexpected<Error> no_snapshot(const std::string& name) {
+  return fail(ErrorCode::not_found, "there is no snapshot " + name);
+}
+
+std::optional<CheckpointId> id_in(const Properties& properties) {
+  auto found = properties.find(property::id);
+  return found == properties.end() ? std::nullopt : CheckpointId::parse(found->second);
+}
+
+ZfsStore::ZfsStore(std::unique_ptr<Commands> commands, std::string root, Version version,
+                   bool privileged, std::string instance, disk::Fd lock)
+    : zfs_(std::move(commands), std::move(root)), version_(std::move(version)),
+      privileged_(privileged), inventory_(zfs_), work_(zfs_), lock_(std::move(lock)),
+      changes_(std::move(instance)) {}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+env::StoreInfo ZfsStore::info() const {
+  env::StoreInfo info;
+  info.kind = StoreKind::zfs;
+  info.pool = zfs_.root();
+  info.version = "OpenZFS " + version_.text;
+  info.may_mount = privileged_;
+  info.streams = {StreamKind::zfs};
+  if (privileged_) info.streams.push_back(StreamKind::files);
+  return info;
+}
+
+Result<Record> ZfsStore::look(const DatasetName& dataset) {
+  return inventory_.look(dataset, false);
+}
+
+Result<Record> ZfsStore::look_exactly(const DatasetName& dataset) {
+  return inventory_.look(dataset, true);
+}
+
+Result<std::vector<Dataset>> ZfsStore::list() {
+  ZED_TRY(auto records, inventory_.all(true));
+  std::vector<Dataset> datasets;
+  datasets.reserve(records.size());
+  for (Record& record : records)
+    datasets.push_back(std::move(record.dataset));
+  return datasets;
+}
+
+Result<Dataset> ZfsStore::inspect(const DatasetName& dataset) {
+  ZED_TRY(auto record, look_exactly(dataset));
+  return std::move(record.dataset);
+}
+
+Result<env::Store::Changes> ZfsStore::changes_since(const std::string& cursor) {
+  std::lock_guard lock(changes_mutex_);
+  // Taken before the listing: what happens during it is listed once more.
+  Listing before = now();
+  bool quiet = events_ && events_->is_listening() && !cursor.empty() && cursor == listed_.cursor &&
+               before.events == listed_.events && before.own_changes == listed_.own_changes &&
+               before.at - listed_.at < list_anyway_after;
+  if (quiet) return Changes{cursor, {}};
+  ZED_TRY(auto records, inventory_.all(false));
+  auto [next, names] = changes_.since(cursor, records);
+  listed_ = before;
+  listed_.cursor = next;
+  return Changes{std::move(next), std::move(names)};
+}
+
+ZfsStore::Listing ZfsStore::now() const {
+  Listing listing;
+  listing.events = events_ ? events_->heard() : 0;
+  listing.own_changes = zfs_.changes();
+  listing.at = std::chrono::steady_clock::now();
+  return listing;
+}
+
+void ZfsStore::watch_events() {
+  if (privileged_) events_ = std::make_unique<EventWatch>(zfs_.commands(), zfs_.pool());
+}
+
+Result<env::Space> ZfsStore::space() {
+  ZED_TRY(auto facts, zfs_.datasets(zfs_.root(), false));
+  const Facts& root = facts.at(zfs_.root());
+  Bytes free{static_cast<std::int64_t>(root.number("available"))};
+  return env::Space{free, free + Bytes{static_cast<std::int64_t>(root.number("used"))}};
+}
+
+Result<Snapshot> ZfsStore::find_snapshot(const SnapshotName& name) {
+  ZED_TRY(auto record, look(name.dataset));
+  const Snapshot* snapshot = record.dataset.find(name.snapshot);
+  if (snapshot == nullptr) return no_snapshot(name.str());
+  return *snapshot;
+}
+
+// ---- transactions -------------------------------------------------------------------------------
+
+Status ZfsStore::apply(const std::string& what, const Transaction& transaction) {
+  if (!privileged_) return apply_step_by_step(transaction);
+  using Snapshots = Transaction::Snapshots;
+  std::string full = zfs_.full(transaction.dataset);
+  auto changes = split_changes(transaction);
+  Arguments arguments{full};
+  switch (transaction.snapshots) {
+  case Snapshots::none: arguments.push_back("none"); break;
+  case Snapshots::take: arguments.push_back("take"); break;
+  case Snapshots::dress: arguments.push_back("dress"); break;
+  }
+  arguments.push_back(full + "@" + transaction.snapshot);
+  arguments.push_back(transaction.parent.empty() ? "" : full + "@" + transaction.parent);
+  arguments.push_back(as_signed(transaction.parent_guid));
+  add_pairs(arguments, transaction.expected);
+  add_pairs(arguments, transaction.snapshot_properties);
+  add_pairs(arguments, changes.set);
+  arguments.push_back(std::to_string(changes.removed.size()));
+  for (const std::string& name : changes.removed)
+    arguments.push_back(std::string(prefix) + name);
+
+  ZED_TRY(auto answer, zfs_.program(what, apply_program, std::move(arguments)));
+  std::string outcome = word_in(answer, "what");
+  if (outcome == "done") return {};
+  const std::string& name = transaction.dataset.str();
+  if (outcome == "gone") return fail(ErrorCode::not_found, "there is no dataset " + name);
+  if (outcome == "parent")
+    return fail(ErrorCode::stale, name + ": @" + transaction.parent + " is not there any more");
+  if (outcome == "stale")
+    return fail(ErrorCode::stale, name + ": its " + word_in(answer, "property") + " is \"" +
+                                      decode_value(word_in(answer, "found")) + "\" now");
+  return fail(error_of_errno(what + ": " + word_in(answer, "at"), number_in(answer, "errno")));
+}
+
+Status ZfsStore::apply_step_by_step(const Transaction& transaction) {
+  std::string full = zfs_.full(transaction.dataset);
+  auto changes = split_changes(transaction);
+  if (transaction.snapshots == Transaction::Snapshots::take || !transaction.expected.empty())
+    return fail(ErrorCode::unsupported, "checkpoints of " + full + " need root",
+                "this agent can hold replicas only");
+  auto assign = [&](const std::string& on, const Properties& properties) -> Status {
+    if (properties.empty()) return {};
+    Arguments arguments{"set"};
+    for (const auto& [name, value] : properties)
+      arguments.push_back(std::string(prefix) + name + "=" + encode_value(value));
+    arguments.push_back(on);
+    return status_of(zfs_.run("set properties of " + on, std::move(arguments)));
+  };
+  if (transaction.snapshots == Transaction::Snapshots::dress)
+    ZED_CHECK(assign(full + "@" + transaction.snapshot, transaction.snapshot_properties));
+  ZED_CHECK(assign(full, changes.set));
+  // What says that the work is unfinished goes last.
+  for (const std::string& name : changes.removed)
+    ZED_CHECK(
+        zfs_.run("remove a property of " + full, {"inherit", std::string(prefix) + name, full}));
+  return {};
+}
+
+// ---- datasets -----------------------------------------------------------------------------------
+
+Status ZfsStore::make_below(const DatasetName& dataset, const std::string& what,
+                            const Arguments& arguments) {
+  auto made = zfs_.run(what, arguments);
+  if (!made && made.error().message.find("parent does not exist") != std::string::npos) {
+    ZED_CHECK(zfs_.run("make the parents of " + dataset.str(),
+                       {"create", "-p", zfs_.root() + "/" + dataset.parent()}));
+    made = zfs_.run(what, arguments);
+  }
+  if (made) return {};
+  // A user who may not mount is told so after it has been made.
+  if (made.error().message.find("successfully created") != std::string::npos) return {};
+  if (made.error().code == ErrorCode::exists) return exists(dataset.str());
+  return fail(std::move(made).error());
+}
+
+Status ZfsStore::create(const DatasetName& dataset, const Properties& properties) {
+  ZED_CHECK(check_properties(properties));
+  Turns::Turn turn(turns_, {{dataset}});
+  // Reading must not change anything: `changed` is told by what was written.
+  Arguments arguments{"create", "-o", "atime=off"};
+  Zfs::add_options(arguments, properties);
+  arguments.push_back(zfs_.full(dataset));
+  return make_below(dataset, "make " + dataset.str(), arguments);
+}
+
+Status ZfsStore::set(const DatasetName& dataset, const PropertyChanges& changes) {
+  ZED_CHECK(check_properties(changes));
+  Transaction transaction;
+  transaction.dataset = dataset;
+  transaction.changes = changes;
+  return apply("set properties of " + dataset.str(), transaction);
+}
+
+Status ZfsStore::set_readonly(const DatasetName& dataset, bool readonly) {
+  Turns::Turn turn(turns_, {{dataset}});
+  if (!readonly) ZED_CHECK(transfers_.none_into(dataset));
+  const char* value = readonly ? "readonly=on" : "readonly=off";
+  return status_of(zfs_.run("set " + std::string(value) + " on " + dataset.str(),
+                            {"set", value, zfs_.full(dataset)}));
+}
+
+Result<std::string> ZfsStore::mount(const Record& record) {
+  std::string full = zfs_.full(record.dataset.name);
+  if (!privileged_)
+    return fail(ErrorCode::unsupported, "the files of " + full + " are out of reach",
+                "only root may mount: this agent can hold replicas only");
+  if (!record.can_mount)
+    return fail(ErrorCode::unsupported, full + " has no mount point",
+                "give it one: zfs set mountpoint=/" + zfs_.root() + " " + zfs_.root());
+  for (bool tried : {false, true}) {
+    // The last one counts: it lies over the others.
+    std::string path;
+    for (const Mount& mount : zfs_.mounts())
+      if (mount.source == full) path = mount.path;
+    if (!path.empty()) return path;
+    if (tried) break;
+    ZED_CHECK(zfs_.run("mount " + full, {"mount", full}));
+  }
+  return fail(ErrorCode::io, full + " was mounted and is in no mount table",
+              "somebody unmounted it at once, or it is mounted in another namespace");
+}
+
+Status ZfsStore::unmount(const Record& record) {
+  ZED_CHECK(unmount_snapshots(record.dataset.name));
+  if (!record.mounted) return {};
+  std::string full = zfs_.full(record.dataset.name);
+  auto done = ignoring(zfs_.run("unmount " + full, {"unmount", full}), "not currently mounted");
+  if (!done && done.error().code == ErrorCode::busy)
+    done.error().hint = "end the processes that use its files (fuser -vm " + full + ")";
+  return done;
+}
+
+Status ZfsStore::unmount_snapshots(const DatasetName& dataset) {
+  std::string ours = zfs_.full(dataset) + "@";
+  for (const Mount& mount : zfs_.mounts()) {
+    if (!mount.source.starts_with(ours)) continue;
+    // The kernel may have dropped it by itself meanwhile.
+    if (::umount2(mount.path.c_str(), 0) == 0 || errno == EINVAL || errno == ENOENT) continue;
+    return fail(error_of_errno("unmount snapshot " + mount.source, errno));
+  }
+  return {};
+}
+
+Result<std::filesystem::path> ZfsStore::open_live(const DatasetName& dataset) {
+  Turns::Turn turn(turns_, {{dataset}});
+  ZED_TRY(auto record, look(dataset));
+  const auto& marker = record.marked.marker;
+  if (marker && marker->made_dataset)
+    return fail(ErrorCode::busy, dataset.str() + " has not been received yet");
+  ZED_TRY(auto path, mount(record));
+  return std::filesystem::path(path);
+}
+
+Result<std::filesystem::path> ZfsStore::files_of(const Record& record, const std::string& word) {
+  ZED_TRY(auto top, mount(record));
+  std::filesystem::path path = std::filesystem::path(top) / ".zfs" / "snapshot" / word;
+  // Opening it makes the kernel mount it.
+  disk::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder && errno == ENOENT) return no_snapshot(record.dataset.name.str() + "@" + word);
+  if (!folder) return fail(net::system_error(errno, "open " + path.string()));
+  return path;
+}
+
+Result<std::filesystem::path> ZfsStore::snapshot_path(const SnapshotName& snapshot) {
+  ZED_TRY(auto record, look(snapshot.dataset));
+  if (record.dataset.find(snapshot.snapshot) == nullptr) return no_snapshot(snapshot.str());
+  return files_of(record, snapshot.snapshot);
+}
+
+Status ZfsStore::nothing_under_way(const Record& record) const {
+  const DatasetName& name = record.dataset.name;
+  ZED_CHECK(transfers_.none_into(name));
+  if (record.is_receiving())
+    return fail(ErrorCode::busy, name.str() + " has an unfinished receive",
+                "finish it, or abort the receive first");
+  for (const Snapshot& snapshot : record.dataset.snapshots)
+    ZED_CHECK(transfers_.none_of(SnapshotName{name, snapshot.name}, snapshot.guid));
+  return {};
+}
+
+Status ZfsStore::rename(const DatasetName& from, const DatasetName& to) {
+  Turns::Turn turn(turns_, {{from, true}, {to, true}});
+  ZED_CHECK(look(from));
+  if (to.empty()) return fail(ErrorCode::invalid, "a dataset needs a name");
+  if (to.is_under(from.str()))
+    return fail(ErrorCode::invalid, from.str() + " cannot move into itself");
+  if (look(to)) return exists(to.str());
+  ZED_TRY(auto family, zfs_.datasets(zfs_.full(from), true));
+  for (const auto& [full, facts] : family) {
+    auto name = zfs_.relative(full);
+    if (!name) continue;
+    ZED_CHECK(DatasetName::parse(to.str() + name->str().substr(from.str().size())));
+    ZED_TRY(auto record, look(*name));
+    ZED_CHECK(nothing_under_way(record));
+    ZED_CHECK(unmount_snapshots(*name));
+  }
+  auto renamed = zfs_.run("rename " + from.str() + " to " + to.str(),
+                          {"rename", "-p", zfs_.full(from), zfs_.full(to)});
+  return status_of(std::move(renamed));
+}
+
+Status ZfsStore::clone(const SnapshotName& origin, const DatasetName& dataset,
+                       const Properties& properties) {
+  ZED_CHECK(check_properties(properties));
+  Turns::Turn turn(turns_, {{origin.dataset}, {dataset}});
+  ZED_CHECK(find_snapshot(origin));
+  Arguments arguments{"clone", "-o", "atime=off"};
+  Zfs::add_options(arguments, properties);
+  arguments.insert(arguments.end(), {zfs_.full(origin), zfs_.full(dataset)});
+  return make_below(dataset, "clone " + origin.str() + " as " + dataset.str(), arguments);
+}
+
+Status ZfsStore::promote(const DatasetName& clone) {
+  ZED_TRY(auto first_look, look(clone));
+  if (first_look.origin.empty()) return {};
+  auto parent = zfs_.relative(first_look.origin.substr(0, first_look.origin.find('@')));
+  if (!parent)
+    return fail(ErrorCode::refused, clone.str() + " is a clone of " + first_look.origin +
+                                        ", which is not among this store's datasets");
+  Turns::Turn turn(turns_, {{clone}, {*parent}});
+  for (const DatasetName& name : {clone, *parent}) {
+    ZED_TRY(auto record, look(name));
+    ZED_CHECK(nothing_under_way(record));
+    ZED_CHECK(unmount_snapshots(name));
+  }
+  return ignoring(zfs_.run("promote " + clone.str(), {"promote", zfs_.full(clone)}),
+                  "not a cloned filesystem");
+}
+
+Status ZfsStore::revert_live(const DatasetName& dataset) {
+  Turns::Turn turn(turns_, {{dataset}});
+  ZED_TRY(auto record, look(dataset));
+  ZED_CHECK(transfers_.none_into(dataset));
+  if (record.is_receiving())
+    return fail(ErrorCode::busy, dataset.str() + " has an unfinished receive",
+                "finish it, or abort the receive first");
+  const Snapshot* newest = record.dataset.newest();
+  if (newest == nullptr && record.origin.empty())
+    return fail(ErrorCode::not_found, dataset.str() + " has no snapshot to return to");
+  if (newest == nullptr && !record.dataset.changed) return {};
+  if (newest == nullptr)
+    return fail(ErrorCode::unsupported,
+                dataset.str() +
+                    " is a clone without a snapshot of its own: OpenZFS cannot return to " +
+                    record.origin,
+                "destroy it and clone again");
+  // Pages that a process has mapped would survive the rollback (OpenZFS issues 2186 and 10931).
+  if (!record.dataset.readonly) ZED_CHECK(unmount(record));
+  std::string target = zfs_.full(dataset) + "@" + newest->name;
+  auto done = zfs_.run("revert the files of " + dataset.str(), {"rollback", target});
+  if (record.mounted && !record.dataset.readonly) ZED_CHECK(mount(record));
+  return status_of(std::move(done));
+}
+
+Status ZfsStore::destroy(const DatasetName& dataset) {
+  Turns::Turn turn(turns_, {{dataset}});
+  ZED_TRY(auto record, look(dataset));
+  ZED_CHECK(nothing_under_way(record));
+  ZED_TRY(auto family, zfs_.datasets(zfs_.full(dataset), true));
+  std::string what = "destroy " + dataset.str();
+  if (family.size() > 1)
+    return fail(ErrorCode::busy, what + ": it has the child " + std::next(family.begin())->first,
+                "destroy the children first");
+  if (!privileged_) return status_of(zfs_.run(what, {"destroy", "-r", zfs_.full(dataset)}));
+  ZED_CHECK(unmount(record));
+  ZED_TRY(auto answer, zfs_.program(what, destroy_program, {zfs_.full(dataset)}));
+  std::string outcome = word_in(answer, "what");
+  if (outcome == "done") return {};
+  if (outcome == "gone") return fail(ErrorCode::not_found, "there is no dataset " + dataset.str());
+  int number = number_in(answer, "errno");
+  std::string at = word_in(answer, "at");
+  if (number == EEXIST)
+    return fail(ErrorCode::busy, what + ": a clone of " + at + " needs it",
+                "promote or destroy the clone first");
+  if (number == EBUSY)
+    return fail(ErrorCode::busy, what + ": " + at + " is held or in use", "release the hold first");
+  return fail(error_of_errno(what + ": " + at, number));
+}
+
+// ---- snapshots ----------------------------------------------------------------------------------
+
+namespace {
+
+Status is_new(const Record& record, const std::string& word, const Properties& properties) {
+  const DatasetName& name = record.dataset.name;
+  ZED_CHECK(SnapshotName::of(name, word));
+  ZED_CHECK(check_properties(properties));
+  if (record.dataset.find(word) != nullptr) return exists(name.str() + "@" + word);
+  auto id = id_in(properties);
+  const Snapshot* other = id ? record.dataset.find(*id) : nullptr;
+  if (other != nullptr)
+    return fail(ErrorCode::exists,
+                name.str() + "@" + other->name + " has the id " + id->str() + " already");
+  return {};
+}
+
+}  // namespace
+
+Result<Snapshot> ZfsStore::snapshot(const SnapshotName& name, const Properties& properties) {
+  Turns::Turn turn(turns_, {{name.dataset}});
+  ZED_TRY(auto record, look(name.dataset));
+  const auto& marker = record.marked.marker;
+  if (marker && (marker->made_dataset || marker->phase != Marker::Phase::receiving))
+    return fail(ErrorCode::busy, name.dataset.str() + " has an unfinished receive",
+                "finish it, or abort the receive first");
+  ZED_CHECK(is_new(record, name.snapshot, properties));
+  Arguments arguments{"snapshot"};
+  Zfs::add_options(arguments, properties);
+  arguments.push_back(zfs_.full(name));
+  auto taken = zfs_.run("snapshot " + name.str(), std::move(arguments));
+  if (!taken && taken.error().code == ErrorCode::exists) return exists(name.str());
+  if (!taken) return fail(std::move(taken).error());
+  return find_snapshot(name);
+}
+
+Result<Snapshot> ZfsStore::commit_checkpoint(const env::CommitRequest& request) {
+  Turns::Turn turn(turns_, {{request.dataset}});
+  ZED_TRY(auto record, look(request.dataset));
+  const Dataset& dataset = record.dataset;
+  const std::string& name = request.dataset.str();
+  if (dataset.uuid != request.uuid)
+    return fail(ErrorCode::stale,
+                name + ": its uuid is " + dataset.uuid.str() + ", not " + request.uuid.str());
+  const Snapshot* parent = dataset.newest_checkpoint();
+  auto newest = parent != nullptr ? std::optional(parent->id) : std::nullopt;
+  if (newest != request.parent)
+    return fail(ErrorCode::stale, name + ": its newest checkpoint is " +
+                                      (newest ? newest->str() : "none") + ", not " +
+                                      (request.parent ? request.parent->str() : "none"));
+  if (!id_in(request.snapshot_properties))
+    return fail(ErrorCode::invalid, "a checkpoint of " + name + " needs an id");
+  ZED_CHECK(check_properties(request.dataset_changes));
+  Transaction transaction;
+  transaction.dataset = request.dataset;
+  transaction.expected = {{property::uuid, request.uuid.str()},
+                          {property::generation, request.generation.str()},
+                          {property::timeline, request.timeline.str()}};
+  transaction.snapshots = Transaction::Snapshots::take;
+  transaction.snapshot = request.snapshot;
+  transaction.snapshot_properties = request.snapshot_properties;
+  if (parent != nullptr) {
+    transaction.parent = parent->name;
+    transaction.parent_guid = parent->guid;
+  }
+  transaction.changes = request.dataset_changes;
+  // Stale comes before "exists": an attempt that was fenced off must not try another name.
+  if (auto fresh = is_new(record, request.snapshot, request.snapshot_properties); !fresh) {
+    Transaction only_compare = transaction;
+    only_compare.snapshots = Transaction::Snapshots::none;
+    only_compare.changes.clear();
+    only_compare.snapshot_properties.clear();
+    ZED_CHECK(apply("commit a checkpoint of " + name, only_compare));
+    return fail(std::move(fresh).error());
+  }
+  ZED_CHECK(apply("commit a checkpoint of " + name, transaction));
+  return find_snapshot({request.dataset, request.snapshot});
+}
+
+Status ZfsStore::hold(const SnapshotName& snapshot, const std::string& tag) {
+  return ignoring(
+      zfs_.run("hold " + snapshot.str(), {"hold", tag_prefix + tag, zfs_.full(snapshot)}),
+      "tag already exists");
+}
+
+Status ZfsStore::release(const SnapshotName& snapshot, const std::string& tag) {
+  return ignoring(
+      zfs_.run("release " + snapshot.str(), {"release", tag_prefix + tag, zfs_.full(snapshot)}),
+      "no such tag");
+}
+
+Status ZfsStore::destroy_snapshot(const SnapshotName& snapshot) {
+  Turns::Turn turn(turns_, {{snapshot.dataset}});
+  ZED_TRY(auto found, find_snapshot(snapshot));
+  ZED_CHECK(transfers_.none_of(snapshot, found.guid));
+  ZED_CHECK(transfers_.none_into(snapshot.dataset));
+  // A name with nothing after '@' would mean another thing (sanoid issue 979).
+  ZED_ASSERT(is_snapshot_word(snapshot.snapshot));
+  return status_of(zfs_.run("destroy " + snapshot.str(), {"destroy", zfs_.full(snapshot)}));
+}
+
+// ---- opening ------------------------------------------------------------------------------------
+
+Status ZfsStore::settle_all() {
+  ZED_TRY(auto records, inventory_.all(false));
+  std::vector<SnapshotRow> there;
+  for (const Record& record : records) {
+    for (const Snapshot& snapshot : record.dataset.snapshots) {
+      SnapshotRow row;
+      row.guid = snapshot.guid;
+      row.createtxg = snapshot.createtxg;
+      there.push_back(std::move(row));
+    }
+    if (!record.marked.marker) continue;
+    auto settled = settle(record);
+    // One dataset that cannot be brought into order must not keep all others from being served.
+    if (!settled)
+      log_warning("store: " + record.dataset.name.str() +
+                  " is left as it is: " + settled.error().describe());
+  }
+  if (privileged_) work_.keep_only(there);
+  return {};
+}
+
+}  // namespace zed::store::zfs
+
+namespace zed::store {
+namespace {
+
+/// One process at a time has a store open; which folder the lock is in is the system's custom.
+Result<disk::Fd> take_lock(const std::string& root) {
+  std::string name = root;
+  std::replace(name.begin(), name.end(), '/', ':');
+  std::string path = "/run/zed-store-" + name + ".lock";
+  disk::Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock) return disk::Fd();  // a user without /run has a state folder of its own to lock
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::busy, "the store in pool " + root + " is open in another process",
+                "stop that agent first, or give this one another pool");
+  return lock;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<env::Store>> open_zfs_store(const std::string& root) {
+  return open_zfs_store(root, zfs::make_system_commands(), ::geteuid() == 0);
+}
+
+Result<std::unique_ptr<env::Store>>
+open_zfs_store(const std::string& root, std::unique_ptr<zfs::Commands> commands, bool privileged) {
+  if (!zfs::Zfs::is_root(root))
+    return fail(ErrorCode::invalid, "\"" + percent_encode(root) + "\" is no pool's name");
+  std::string what = "open the store in pool " + root;
+  ZED_TRY(auto said, commands->run({"zfs", "version"}, {}));
+  if (!said.ok && said.out.empty()) return fail(zfs::error_of(what, said.err));
+  ZED_TRY(auto version, zfs::parse_version(said.out));
+  if (!version.at_least(2, 1))
+    return fail(ErrorCode::unsupported, what + ": OpenZFS " + version.text + " is too old",
+                "2.1 or later is needed");
+  disk::Fd lock;
+  if (privileged) {
+    ZED_TRY(lock, take_lock(root));
+  }
+  std::uint64_t instance = 0;
+  ZED_ASSERT(::getrandom(&instance, sizeof instance, 0) == sizeof instance);
+  auto store =
+      std::make_unique<zfs::ZfsStore>(std::move(commands), root, std::move(version), privileged,
+                                      std::to_string(instance), std::move(lock));
+  auto space = store->space();
+  if (!space) return fail(std::move(space).error().with(what));
+  ZED_CHECK(store->settle_all());
+  store->watch_events();
+  return store;
+}
+
+}  // namespace zed::store

@@ -1,0 +1,155 @@
+#pragma once
+// The class behind open_zfs_store(). Which file has what: store.cpp the datasets and snapshots,
+// sending.cpp and receiving.cpp the two ends of streams, programs.hpp what must be atomic.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/store.hpp"
+#include "store/files/manifest.hpp"
+#include "store/transfers.hpp"
+#include "store/zfs/event_watch.hpp"
+#include "store/zfs/inventory.hpp"
+#include "store/zfs/work_folder.hpp"
+#include "store/zfs/zfs.hpp"
+
+namespace zed::store::zfs {
+
+/// What a channel program is to compare and change, in one transaction group.
+struct Transaction {
+  enum class Snapshots { none, take, dress };
+
+  DatasetName dataset;
+  Properties expected;  ///< of the dataset, own values
+  Snapshots snapshots = Snapshots::none;
+  std::string snapshot;  ///< the word
+  Properties snapshot_properties;
+  std::string parent;  ///< a snapshot's word that must still be there; "" for none
+  std::uint64_t parent_guid = 0;
+  PropertyChanges changes;
+  std::vector<std::string> also_removed;
+};
+
+class ZfsStore final : public env::Store {
+public:
+  ZfsStore(std::unique_ptr<Commands> commands, std::string root, Version version, bool privileged,
+           std::string instance, disk::Fd lock);
+
+  env::StoreInfo info() const override;
+  Result<std::vector<Dataset>> list() override;
+  Result<Dataset> inspect(const DatasetName& dataset) override;
+  Result<Changes> changes_since(const std::string& cursor) override;
+  Result<env::Space> space() override;
+
+  Status create(const DatasetName& dataset, const Properties& properties) override;
+  Status set(const DatasetName& dataset, const PropertyChanges& changes) override;
+  Status set_readonly(const DatasetName& dataset, bool readonly) override;
+  Result<std::filesystem::path> open_live(const DatasetName& dataset) override;
+  Result<std::filesystem::path> snapshot_path(const SnapshotName& snapshot) override;
+  Result<Snapshot> snapshot(const SnapshotName& name, const Properties& properties) override;
+  Result<Snapshot> commit_checkpoint(const env::CommitRequest& request) override;
+  Status hold(const SnapshotName& snapshot, const std::string& tag) override;
+  Status release(const SnapshotName& snapshot, const std::string& tag) override;
+
+  Result<std::unique_ptr<env::SendStream>> send(const env::SendRequest& request) override;
+  Result<std::unique_ptr<env::ReceiveStream>> receive(const env::ReceiveRequest& request) override;
+  Result<std::string> resume_token(const DatasetName& dataset,
+                                   const CheckpointId& snapshot) override;
+  Status abort_receive(const DatasetName& dataset) override;
+
+  Status rename(const DatasetName& from, const DatasetName& to) override;
+  Status clone(const SnapshotName& origin, const DatasetName& dataset,
+               const Properties& properties) override;
+  Status promote(const DatasetName& clone) override;
+  Status revert_live(const DatasetName& dataset) override;
+  Status destroy(const DatasetName& dataset) override;
+  Status destroy_snapshot(const SnapshotName& snapshot) override;
+
+  /// Finishes or undoes what a crash left of every receive.
+  Status settle_all();
+
+  /// Listens to the pool, so that changes_since() is cheap while nothing changes.
+  void watch_events();
+
+private:
+  class Sending;
+  class FilesReceiving;
+  class StreamReceiving;
+
+  /// When the last full listing was made, by what can be told without one.
+  struct Listing {
+    std::string cursor;
+    std::uint64_t events = 0;
+    std::uint64_t own_changes = 0;
+    std::chrono::steady_clock::time_point at;
+  };
+  Listing now() const;
+
+  // ---- store.cpp
+  /// Without what was written in the last seconds: for all but the question whether files changed.
+  Result<Record> look(const DatasetName& dataset);
+  Result<Record> look_exactly(const DatasetName& dataset);
+  Status apply(const std::string& what, const Transaction& transaction);
+  /// For a process that may not run channel programs: not atomic, repaired at the next start.
+  Status apply_step_by_step(const Transaction& transaction);
+  /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
+  Status make_below(const DatasetName& dataset, const std::string& what,
+                    const Arguments& arguments);
+  Result<std::string> mount(const Record& record);
+  Status unmount(const Record& record);
+  /// Snapshots that somebody looked into are mounted by the kernel, and stand in the way.
+  Status unmount_snapshots(const DatasetName& dataset);
+  Result<Snapshot> find_snapshot(const SnapshotName& name);
+  Status nothing_under_way(const Record& record) const;
+  Result<std::filesystem::path> files_of(const Record& record, const std::string& word);
+
+  // ---- sending.cpp
+  Result<std::unique_ptr<env::SendStream>> send_files(const env::SendRequest& request,
+                                                      const Record& record,
+                                                      const Snapshot& snapshot,
+                                                      const Snapshot* base);
+  Result<std::unique_ptr<env::SendStream>> send_zfs(const env::SendRequest& request,
+                                                    const Record& record, const Snapshot& snapshot,
+                                                    const Snapshot* base);
+  Result<Manifest> manifest(const Record& record, const Snapshot& snapshot);
+  Status learn_hashes(const Record& record, const Snapshot& snapshot, int files, Index& index);
+
+  // ---- receiving.cpp
+  Status may_receive(const Record* record, const env::ReceiveRequest& request) const;
+  Result<std::unique_ptr<env::ReceiveStream>> receive_files(const env::ReceiveRequest& request,
+                                                            std::optional<Record> record);
+  Result<std::unique_ptr<env::ReceiveStream>> receive_zfs(const env::ReceiveRequest& request,
+                                                          std::optional<Record> record);
+  Status mark(const DatasetName& dataset, const Marker& marker, const env::ReceiveRequest& request,
+              Arguments also = {});
+  Status drop_partial(const Record& record);
+  Result<Snapshot> apply_arrival(const env::ReceiveRequest& request, const Arrival& arrival);
+  Result<Snapshot> finish_stream(const DatasetName& dataset, const Record& record);
+  /// Brings a dataset whose receive was cut off by a crash into order. True if it changed anything.
+  Result<bool> settle(const Record& record);
+
+  Zfs zfs_;
+  Version version_;
+  bool privileged_;
+  Inventory inventory_;
+  WorkFolder work_;
+  disk::Fd lock_;
+  Turns turns_;
+  Transfers transfers_;
+  std::mutex changes_mutex_;
+  ChangeLog changes_;
+  std::unique_ptr<EventWatch> events_;  ///< none: list each time
+  Listing listed_;                      ///< what the last listing was made of
+};
+
+/// A complaint in words of the store: "there is no snapshot …".
+tl::unexpected<Error> no_snapshot(const std::string& name);
+/// A snapshot without an id gets one from its guid; this is what a snapshot of a request has.
+std::optional<CheckpointId> id_in(const Properties& properties);
+
+}  // namespace zed::store::zfs

@@ -1,0 +1,64 @@
+#pragma once
+// OpenZFS's command line as functions: builds argument arrays, parses what comes back, turns
+// complaints into Errors. No policy and no state but the name of the root.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/names.hpp"
+#include "store/zfs/command.hpp"
+#include "store/zfs/output.hpp"
+
+namespace zed::store::zfs {
+
+/// Thread-safe.
+class Zfs {
+public:
+  /// `root`: a pool ("tank") or a dataset in one under which ours lie ("tank/zed"). Legal by
+  /// is_root().
+  Zfs(std::unique_ptr<Commands> commands, std::string root);
+  static bool is_root(std::string_view root);
+
+  const std::string& root() const { return root_; }
+  const std::string& pool() const { return pool_; }
+  std::string full(const DatasetName& name) const { return root_ + "/" + name.str(); }
+  std::string full(const SnapshotName& name) const { return root_ + "/" + name.str(); }
+  /// None for the root itself, for what is elsewhere and for names that core does not allow (with a
+  /// space; too deep): those are not ours.
+  std::optional<DatasetName> relative(std::string_view full_name) const;
+
+  /// Runs `zfs` with these arguments; what it printed. `what` is for the error.
+  Result<std::string> run(const std::string& what, Arguments arguments) const;
+  Commands& commands() const { return *commands_; }
+
+  /// Everything about a file system, with `below` about all under it too. Errors: `not_found`.
+  Result<std::map<std::string, Facts>> datasets(const std::string& full_name, bool below) const;
+  /// Snapshots of all under the root: name, guid and createtxg only, which OpenZFS lists fast.
+  Result<std::vector<SnapshotRow>> all_snapshots() const;
+  /// Of one dataset, every column.
+  Result<std::vector<SnapshotRow>> snapshots(const std::string& full_name) const;
+  /// Everything about these snapshots; of some that vanish meanwhile nothing is said.
+  Result<std::map<std::string, Facts>> snapshot_facts(const std::vector<std::string>& names) const;
+
+  /// Runs a channel program; the table that it returned, as text. Root only. Errors: as the
+  /// program's own failure says: `unsupported`, `refused`, `io`.
+  Result<std::map<std::string, std::string>>
+  program(const std::string& what, const std::string& text, Arguments arguments) const;
+  /// How many commands of ours may have changed something.
+  std::uint64_t changes() const { return changes_; }
+  /// Until what was written is counted.
+  Status sync() const;
+  std::vector<Mount> mounts() const;
+  /// "-o com.zed:a=b" for each.
+  static void add_options(Arguments& arguments, const Properties& properties);
+
+private:
+  std::unique_ptr<Commands> commands_;
+  std::string root_;
+  std::string pool_;
+  mutable std::atomic<std::uint64_t> changes_{0};
+};
+
+}  // namespace zed::store::zfs

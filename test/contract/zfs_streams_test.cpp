@@ -1,0 +1,257 @@
+// `zfs` streams between two OpenZFS stores. Skipped where there is no OpenZFS.
+
+#include "contract/contract.hpp"
+#include "contract/zfs_subject.hpp"
+
+namespace zed::contract {
+namespace {
+
+const DatasetName model = DatasetName::parse("models/llama").value();
+
+std::string noise(std::size_t size, std::uint32_t seed) {
+  std::string text(size, '\0');
+  for (char& c : text) {
+    seed = seed * 1664525 + 1013904223;
+    c = static_cast<char>(seed >> 24);
+  }
+  return text;
+}
+
+env::SendRequest sending(std::uint8_t snapshot, std::optional<std::uint8_t> base = {},
+                         std::string token = {}, const DatasetName& dataset = model) {
+  env::SendRequest request{dataset, checkpoint_id(snapshot), {}, StreamKind::zfs, std::move(token)};
+  if (base) request.base = checkpoint_id(*base);
+  return request;
+}
+
+env::ReceiveRequest receiving(std::uint8_t snapshot, std::optional<std::uint8_t> base = {},
+                              const DatasetName& dataset = model) {
+  env::ReceiveRequest request;
+  request.dataset = dataset;
+  if (base) request.base = checkpoint_id(*base);
+  request.snapshot = "v" + std::to_string(snapshot);
+  request.snapshot_properties =
+      with_id(snapshot, {{"note", "tab\tand " + std::to_string(snapshot)}, {"empty", ""}});
+  request.dataset_changes = {
+      {property::uuid, uuid(5).str()}, {property::type, "model"}, {"old", std::nullopt}};
+  request.kind = StreamKind::zfs;
+  return request;
+}
+
+#define EXPECT_CUT(moved) EXPECT_REFUSED("cancelled", (moved).snapshot)
+
+class ZfsStreams : public testing::Test {
+protected:
+  void SetUp() override {
+    from_ = make_zfs();
+    to_ = make_zfs();
+    if (!from_ || !to_) GTEST_SKIP() << "ZED_TEST_ZFS_ROOT names no pool";
+    ASSERT_OK(from().create(model, {{property::uuid, uuid(5).str()}}));
+    from_->write(model, "weights.bin", noise(6'000'000, 1));
+    from_->write(model, "config.json", "{}");
+    take(1);
+  }
+  void take(std::uint8_t n) {
+    ASSERT_OK(from().snapshot({model, "v" + std::to_string(n)}, with_id(n)));
+  }
+  void change(std::uint8_t n) {
+    from_->write(model, "more.bin", noise(4'000'000, n));
+    take(n);
+  }
+  env::Store& from() { return from_->store(); }
+  env::Store& to() { return to_->store(); }
+  void expect_equal(std::uint8_t n) {
+    SnapshotName name{model, "v" + std::to_string(n)};
+    EXPECT_TRUE(from_->snapshot(name) == to_->snapshot(name)) << name.str();
+  }
+  /// The other end's dataset, under another name than at the first sender.
+  void replicate_to(ZfsSubject& other, const DatasetName& as, std::uint8_t n) {
+    std::optional<std::uint8_t> base;
+    for (std::uint8_t i = 1; i <= n; ++i) {
+      ASSERT_OK(move(from(), sending(i, base), other.store(), receiving(i, base, as)).snapshot);
+      base = i;
+    }
+  }
+
+  std::unique_ptr<ZfsSubject> from_;
+  std::unique_ptr<ZfsSubject> to_;
+};
+
+TEST_F(ZfsStreams, BringTheSnapshotWithItsPropertiesAndItsGuid) {
+  auto moved = move(from(), sending(1), to(), receiving(1));
+  ASSERT_OK(moved.snapshot);
+  auto sent = from().inspect(model)->snapshots.at(0);
+  auto replica = to().inspect(model).value();
+  EXPECT_TRUE(replica.readonly);
+  EXPECT_FALSE(replica.receiving);
+  EXPECT_FALSE(replica.changed);
+  EXPECT_EQ(replica.properties, (Properties{{property::uuid, uuid(5).str()}, {"type", "model"}}));
+  ASSERT_EQ(replica.snapshots.size(), 1U);
+  EXPECT_EQ(replica.snapshots[0].guid, sent.guid);
+  EXPECT_EQ(replica.snapshots[0].created, sent.created);
+  EXPECT_EQ(replica.snapshots[0].properties, receiving(1).snapshot_properties);
+  expect_equal(1);
+  change(2);
+  auto second = move(from(), sending(2, 1), to(), receiving(2, 1));
+  ASSERT_OK(second.snapshot);
+  EXPECT_LT(second.bytes, 5'000'000U);
+  expect_equal(2);
+  EXPECT_TRUE(to().inspect(model)->readonly);
+}
+
+TEST_F(ZfsStreams, GoOnWhereTheyWereCut) {
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  auto partial = to().inspect(model).value();
+  EXPECT_TRUE(partial.receiving);
+  EXPECT_TRUE(partial.snapshots.empty());
+  to_->restart();
+  auto token = to().resume_token(model, checkpoint_id(1)).value();
+  ASSERT_NE(token, "");
+  EXPECT_EQ(to().resume_token(model, checkpoint_id(2)).value(), "");
+  auto rest = move(from(), sending(1, {}, token), to(), receiving(1));
+  ASSERT_OK(rest.snapshot);
+  EXPECT_LT(rest.bytes, 3'000'000U);
+  EXPECT_GT(rest.resumed, 3'000'000U);
+  EXPECT_EQ(rest.snapshot->properties, receiving(1).snapshot_properties);
+  expect_equal(1);
+}
+
+TEST_F(ZfsStreams, AnyReplicaGoesOnAfterTheFirstSenderIsGone) {
+  change(2);
+  auto other = make_zfs();
+  const DatasetName renamed = ds("archive/another-name");
+  replicate_to(*other, renamed, 2);
+  ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
+  expect_equal(1);
+  Files wanted = from_->snapshot(snap("models/llama@v2"));
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), 2'000'000));
+  auto token = to().resume_token(model, checkpoint_id(2)).value();
+  ASSERT_NE(token, "");
+  ASSERT_OK(from().destroy(model));
+
+  auto rest = move(other->store(), sending(2, 1, token, renamed), to(), receiving(2, 1));
+  ASSERT_OK(rest.snapshot);
+  EXPECT_GT(rest.resumed, 1'000'000U);
+  EXPECT_LT(rest.bytes, 3'000'000U);
+  EXPECT_TRUE(to_->snapshot(snap("models/llama@v2")) == wanted);
+}
+
+TEST_F(ZfsStreams, AFullStreamIsContinuedByAnyReplicaToo) {
+  auto other = make_zfs();
+  const DatasetName renamed = ds("another-name");
+  replicate_to(*other, renamed, 1);
+  Files wanted = from_->snapshot(snap("models/llama@v1"));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  auto token = to().resume_token(model, checkpoint_id(1)).value();
+  ASSERT_OK(from().destroy(model));
+  auto rest = move(other->store(), sending(1, {}, token, renamed), to(), receiving(1));
+  ASSERT_OK(rest.snapshot);
+  EXPECT_GT(rest.resumed, 3'000'000U);
+  EXPECT_TRUE(to_->snapshot(snap("models/llama@v1")) == wanted);
+}
+
+/// The agent dies between the end of `zfs receive` and the properties: it finishes alone.
+TEST_F(ZfsStreams, ACrashBeforeThePropertiesIsRepairedWithoutTheSender) {
+  auto sender = from().send(sending(1)).value();
+  auto receiver = to().receive(receiving(1)).value();
+  std::vector<std::byte> buffer(65'536);
+  for (;;) {
+    auto n = sender->read(buffer).value();
+    if (n == 0) break;
+    ASSERT_OK(receiver->write(std::span(buffer).first(n)));
+  }
+  receiver.reset();
+  sender.reset();
+  auto before = to().inspect(model).value();
+  EXPECT_TRUE(before.snapshots.empty());  // nothing counts yet
+  EXPECT_TRUE(before.receiving);
+  ASSERT_OK(from().destroy(model));
+  to_->restart();
+  auto after = to().inspect(model).value();
+  EXPECT_FALSE(after.receiving);
+  ASSERT_EQ(after.snapshots.size(), 1U);
+  EXPECT_EQ(after.snapshots[0].properties, receiving(1).snapshot_properties);
+  EXPECT_EQ(after.uuid, uuid(5));
+  EXPECT_TRUE(after.readonly);
+}
+
+TEST_F(ZfsStreams, AbortingLeavesWhatWasThereBefore) {
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_REFUSED("busy", to().destroy(model));
+  EXPECT_REFUSED("busy", to().rename(model, ds("models/other")));
+  EXPECT_OK(to().abort_receive(model));
+  EXPECT_REFUSED("not_found", to().inspect(model));
+  ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
+  change(2);
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), 2'000'000));
+  EXPECT_TRUE(to().inspect(model)->receiving);
+  EXPECT_OK(to().abort_receive(model));
+  EXPECT_OK(to().abort_receive(model));
+  auto replica = to().inspect(model).value();
+  EXPECT_FALSE(replica.receiving);
+  EXPECT_EQ(replica.snapshots.size(), 1U);
+  EXPECT_EQ(replica.properties, (Properties{{property::uuid, uuid(5).str()}, {"type", "model"}}));
+  ASSERT_OK(move(from(), sending(2, 1), to(), receiving(2, 1)).snapshot);
+  expect_equal(2);
+}
+
+TEST_F(ZfsStreams, AnotherKindTakesOverWhereAnInterruptedOneWas) {
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  auto send = sending(1);
+  auto receive = receiving(1);
+  send.kind = receive.kind = StreamKind::files;
+  EXPECT_CUT(move(from(), send, to(), receive, 2'000'000));
+  ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
+  expect_equal(1);
+  change(2);
+  send.snapshot = checkpoint_id(2);
+  send.base = checkpoint_id(1);
+  receive = receiving(2, 1);
+  receive.kind = StreamKind::files;
+  auto moved = move(from(), send, to(), receive);
+  ASSERT_OK(moved.snapshot);
+  EXPECT_LT(moved.bytes, 4'100'000U);
+  expect_equal(2);
+  // What did not change is shared with the snapshot before, as after a zfs stream.
+  EXPECT_LT(to().inspect(model)->used.value, 13'000'000);
+}
+
+TEST_F(ZfsStreams, OneWriterATimeAndDamageCountsForNothing) {
+  auto first = to().receive(receiving(1)).value();
+  EXPECT_REFUSED("busy", to().receive(receiving(1)));
+  EXPECT_REFUSED("busy", to().abort_receive(model));
+  std::vector<std::byte> rubbish(300'000, std::byte{7});
+  auto written = first->write(rubbish);
+  EXPECT_REFUSED("corrupt", first->finish());
+  first.reset();
+  EXPECT_OK(to().abort_receive(model));
+  EXPECT_REFUSED("not_found", to().inspect(model));
+}
+
+TEST_F(ZfsStreams, TokensOfOtherStreamsAreRefused) {
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  auto token = to().resume_token(model, checkpoint_id(1)).value();
+  change(2);
+  EXPECT_REFUSED("stale", from().send(sending(2, 1, token)));
+  EXPECT_REFUSED("stale", from().send(sending(2, {}, token)));
+  for (const char* text : {"files-1/", "1-abc-def", "1-$(reboot)", "-rf"})
+    EXPECT_REFUSED("invalid", from().send(sending(1, {}, text)));
+}
+
+/// The timelines of a replica that was a home: back where it came from, with the flags that a pair
+/// began with (large blocks).
+TEST_F(ZfsStreams, GoThereAndBack) {
+  from_->by_hand({"zfs", "set", "recordsize=1M", from_->full(model.str())});
+  change(2);
+  ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
+  ASSERT_OK(move(from(), sending(2, 1), to(), receiving(2, 1)).snapshot);
+  ASSERT_OK(to().set_readonly(model, false));
+  to_->write(model, "more.bin", noise(4'000'000, 99));
+  ASSERT_OK(to().snapshot(snap("models/llama@v3"), with_id(3)));
+  ASSERT_OK(from().set_readonly(model, true));
+  ASSERT_OK(move(to(), sending(3, 2), from(), receiving(3, 2)).snapshot);
+  expect_equal(3);
+}
+
+}  // namespace
+}  // namespace zed::contract
