@@ -14,6 +14,7 @@
 #include "net/signals.hpp"
 #include "proc/supervisor.hpp"
 #include "store/dir/dir_store.hpp"
+#include "store/zfs/zfs_store.hpp"
 
 namespace {
 
@@ -61,15 +62,22 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   return config;
 }
 
+Result<std::unique_ptr<env::Store>> open_store(const RunOptions& options) {
+  if (options.store == "zfs") return store::open_zfs_store(options.pool);
+  if (options.store == "dir")
+    return store::open_dir_store(std::filesystem::path(options.state) / "pool", options.pool);
+  return fail(ErrorCode::invalid, "there is no store \"" + options.store + "\"",
+              "--store zfs (a pool of OpenZFS) or --store dir (any file system)");
+}
+
 Status run(const RunOptions& options) {
-  if (options.store != "dir")
-    return fail(ErrorCode::unsupported, "store \"" + options.store + "\" is not supported yet",
-                "use --store dir");
   ZED_CHECK(bin::make_private_folder(options.state));
   ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
   ZED_TRY(auto config, config_of(options));
-  ZED_TRY(auto store,
-          store::open_dir_store(std::filesystem::path(options.state) / "pool", options.pool));
+  ZED_TRY(auto store, open_store(options));
+  const env::StoreInfo about = store->info();
+  config.facts.store = about.kind;
+  config.facts.may_run_jobs = about.may_mount;
   gpu::SimulatedGpus gpus(options.gpus, config.name);
   ZED_CHECK(gpus.probe());
   net::Loop loop;
@@ -100,7 +108,8 @@ int main(int argc, char** argv) {
       ->required();
   run_command->add_option("--name", options.name, "the node's name in the fleet")->required();
   run_command->add_option("--pool", options.pool, "name of the pool");
-  run_command->add_option("--store", options.store, "dir (any file system)");
+  run_command->add_option("--store", options.store,
+                          "zfs (OpenZFS, --pool names it) or dir (any file system)");
   run_command->add_option("--gpus", options.gpus, "simulated GPUs: a profile's name or file");
   run_command->add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
   run_command->add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
