@@ -51,12 +51,6 @@ std::string words_of(const Transfer& transfer, const Dataset& source) {
   return leaf + " on " + transfer.target.str() + " has more than its home";
 }
 
-bool selects(const ReplicationPolicy& policy, const Dataset& dataset) {
-  if (policy.selects == ReplicationPolicy::Selects::prefix)
-    return dataset.name.is_under(policy.selector.str());
-  return dataset.name == policy.selector;
-}
-
 bool is_branch(const Dataset& dataset) {
   return !dataset.property(property::branch_of).empty() ||
          dataset.property(property::type) == "branch";
@@ -122,6 +116,17 @@ PlanStep follow_home(const FleetView& view, const Transfer& transfer, const Cont
 
 }  // namespace
 
+bool selects(const ReplicationPolicy& policy, const Dataset& dataset) {
+  if (is_branch(dataset)) return false;
+  if (policy.selects == ReplicationPolicy::Selects::prefix)
+    return dataset.name.is_under(policy.selector.str());
+  return dataset.name == policy.selector;
+}
+
+std::optional<CheckpointId> snapshot_of(const ReplicationStep& step) {
+  return std::visit(TravelsOf{}, step).snapshot;
+}
+
 std::optional<Transfer> due_transfer(const FleetView& view, const DatasetId& uuid,
                                      const NodeName& source_node, const NodeName& target_node,
                                      const std::string& why, const Retention& retention) {
@@ -164,7 +169,7 @@ PolicyTransfers due_transfers(const FleetView& view, const ReplicationPolicy& po
   auto held = view.datasets.find(policy.source);
   if (held == view.datasets.end()) return result;
   for (const auto& [name, dataset] : held->second) {
-    if (!selects(policy, dataset) || is_branch(dataset)) continue;
+    if (!selects(policy, dataset)) continue;
     if (dataset.uuid.is_nil()) {
       // The prefix itself is only a folder of datasets.
       if (name != policy.selector)

@@ -40,6 +40,13 @@ struct PolicyTransfers {
 /// Says why a dataset is left out, or nothing if it is selected (spec/filter evaluates the text).
 using Filter = std::function<std::optional<std::string>(const Dataset&)>;
 
+/// Whether a policy is about that dataset at its source; its filter is another question. Branches
+/// never are.
+bool selects(const ReplicationPolicy& policy, const Dataset& dataset);
+
+/// The snapshot that a step moves; none if it moves none.
+std::optional<CheckpointId> snapshot_of(const ReplicationStep& step);
+
 /// Everything that `policy` wants moved now: at most one step for each dataset and target. Branches
 /// are left out; a source or target that is silent has no steps; nothing is ever sent onto a
 /// dataset's home; a holder that has not begun the source's timeline has a fork to apply first.

@@ -27,7 +27,7 @@ bool Chooser::choose(const NodeClass& node_class, const ClassFit& fit, const Sha
   case Family::none: break;
   }
   // Nothing of a GPU is taken: spread by what runs, and stay away from free GPUs.
-  choice.score = {0, false, shape[0], 0, shape[1]};
+  choice.score = {0, false, shape[0], 0, 0, shape[1]};
   return tier == demand_.wishes.size() || demand_.wishes[tier].kind != Wish::Kind::gpu;
 }
 
@@ -76,6 +76,26 @@ void Chooser::try_one_model(const Range& range) {
   take_from(range, wanted);
   trial_.score.leftover = range.size.value * wanted;
   offer();
+  for (std::size_t group = range.first; wanted > 1 && group < range.last; ++group)
+    try_one_island(range, wanted, group);
+}
+
+/// All of one island, if `first` is its first group and it has enough; its GPUs may sit on several
+/// NUMA nodes.
+void Chooser::try_one_island(const Range& range, std::int64_t wanted, std::size_t first) {
+  const std::string& island = (*groups_)[first].island;
+  if (island.empty()) return;
+  std::int64_t free = 0;
+  for (std::size_t group = range.first; group < range.last; ++group) {
+    if ((*groups_)[group].island != island) continue;
+    if (group < first) return;
+    if (is_usable(group)) free += (*shape_)[group];
+  }
+  if (free < wanted) return;
+  begin();
+  take_from(range, wanted, &island);
+  trial_.score.leftover = range.size.value * wanted;
+  offer();
 }
 
 // With a total to reach, the largest come first: they make the fewest. Without, the smallest.
@@ -112,20 +132,22 @@ void Chooser::begin() {
   trial_.take.assign(groups_->size(), 0);
   trial_.score = {};
   numas_.clear();
+  islands_.clear();
 }
 
-// The NUMA node where they fit most tightly; if none has enough, the fullest ones first.
-void Chooser::take_from(const Range& range, std::int64_t wanted) {
+// The group where they fit most tightly; if none has enough, the fullest ones first.
+void Chooser::take_from(const Range& range, std::int64_t wanted, const std::string* only) {
   while (wanted > 0) {
     std::size_t chosen = range.last;
     for (std::size_t group = range.first; group < range.last; ++group) {
-      bool can = is_usable(group) && (*shape_)[group] > 0 && trial_.take[group] == 0;
+      bool can = is_usable(group) && (*shape_)[group] > 0 && trial_.take[group] == 0 &&
+                 (only == nullptr || *only == (*groups_)[group].island);
       if (can && (chosen == range.last || is_tighter(group, chosen, wanted))) chosen = group;
     }
     ZED_ASSERT(chosen != range.last);
     trial_.take[chosen] = std::min(wanted, (*shape_)[chosen]);
     wanted -= trial_.take[chosen];
-    touch((*groups_)[chosen].numa);
+    touch((*groups_)[chosen], trial_.take[chosen]);
   }
 }
 
@@ -133,11 +155,22 @@ bool Chooser::is_tighter(std::size_t group, std::size_t than, std::int64_t wante
   std::int64_t a = (*shape_)[group];
   std::int64_t b = (*shape_)[than];
   if ((a >= wanted) != (b >= wanted)) return a >= wanted;
+  // Several belong on an island; one that is alone had better leave it to them.
+  bool joined = !(*groups_)[group].island.empty();
+  if (joined == (*groups_)[than].island.empty()) return joined == (wanted > 1);
   return a >= wanted ? a < b : a > b;
 }
 
-void Chooser::touch(std::int64_t numa) {
-  if (std::find(numas_.begin(), numas_.end(), numa) == numas_.end()) numas_.push_back(numa);
+/// A GPU without an island is one of its own.
+void Chooser::touch(const GpuGroup& group, std::int64_t count) {
+  if (std::find(numas_.begin(), numas_.end(), group.numa) == numas_.end())
+    numas_.push_back(group.numa);
+  if (group.island.empty()) {
+    trial_.score.islands += count;
+  } else if (std::find(islands_.begin(), islands_.end(), group.island) == islands_.end()) {
+    islands_.push_back(group.island);
+    trial_.score.islands += 1;
+  }
 }
 
 /// `trial_.score.leftover` is the sum of what was taken until here.
@@ -172,16 +205,18 @@ bool Chooser::choose_shared() {
 
 /// Ends one vendor's GPUs.
 void Chooser::offer_shared() {
+  const auto& groups = *groups_;
   auto wanted = static_cast<std::size_t>(*demand_.count);
   if (enough_.size() >= wanted) {
     std::sort(enough_.begin(), enough_.end());
     trial_.bytes.clear();
     trial_.score = {};
     numas_.clear();
+    islands_.clear();
     for (std::size_t i = 0; i < wanted; ++i) {
       trial_.score.leftover += enough_[i].first - demand_.each.value;
       trial_.bytes.emplace_back(enough_[i].second, enough_[i].first);
-      touch((*groups_)[enough_[i].second].numa);
+      touch(groups[enough_[i].second], 1);
     }
     trial_.score.spans = static_cast<std::int64_t>(numas_.size());
     trial_.score.remaining = static_cast<std::int64_t>(enough_.size() - wanted);

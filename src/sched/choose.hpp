@@ -13,6 +13,7 @@ struct Score {
   std::int64_t gpus = 0;       ///< only where the job leaves the number open
   bool mixed = false;          ///< GPUs of several models in one set
   std::int64_t leftover = 0;   ///< bytes of VRAM that the job leaves unused on what it takes
+  std::int64_t islands = 0;    ///< parts of the set that no NVLink or xGMI joins
   std::int64_t spans = 0;      ///< NUMA nodes that the set touches
   std::int64_t remaining = 0;  ///< free GPUs that stay on the node: fragmentation
   friend auto operator<=>(const Score&, const Score&) = default;
@@ -53,9 +54,10 @@ private:
   void try_mixed();
   std::int64_t still_wanted(const Range& range, std::int64_t taken, std::int64_t sum) const;
   void begin();
-  void take_from(const Range& range, std::int64_t wanted);
+  void try_one_island(const Range& range, std::int64_t wanted, std::size_t first);
+  void take_from(const Range& range, std::int64_t wanted, const std::string* only = nullptr);
   bool is_tighter(std::size_t group, std::size_t than, std::int64_t wanted) const;
-  void touch(std::int64_t numa);
+  void touch(const GpuGroup& group, std::int64_t count);
   void offer();
   void offer_shared();
 
@@ -69,6 +71,7 @@ private:
   Choice trial_;
   std::vector<Range> ranges_;
   std::vector<std::int64_t> numas_;
+  std::vector<std::string_view> islands_;
   std::vector<std::pair<std::int64_t, std::size_t>> enough_;  ///< shared: free bytes, group
 };
 

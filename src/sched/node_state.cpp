@@ -13,7 +13,7 @@ template <class T> void sort_unique(std::vector<T>& items) {
 }
 
 GpuSlot slot_of(const Gpu& gpu, const NodeClass& node_class) {
-  GpuGroup group{kind_of(gpu), gpu.numa_node};
+  GpuGroup group{kind_of(gpu), gpu.numa_node, gpu.island};
   const auto& groups = node_class.key.groups;
   auto found = std::lower_bound(groups.begin(), groups.end(), group);
   ZED_ASSERT(found != groups.end() && *found == group);
@@ -61,7 +61,7 @@ ClassKey class_of(const Node& node) {
   sort_unique(key.labels);
   sort_unique(key.roots);
   for (const Gpu& gpu : node.gpus) {
-    key.groups.push_back({kind_of(gpu), gpu.numa_node});
+    key.groups.push_back({kind_of(gpu), gpu.numa_node, gpu.island});
     if (gpu.memory_kind == MemoryKind::unified) key.unified_memory = node.facts.memory;
   }
   sort_unique(key.groups);

@@ -29,10 +29,12 @@ struct GpuKind {
 };
 GpuKind kind_of(const Gpu& gpu);
 
-/// GPUs of one kind on one NUMA node of a machine.
+/// GPUs of one kind that are equally near to each other: on one NUMA node of a machine, and joined
+/// by NVLink or xGMI if they name an island.
 struct GpuGroup {
   GpuKind kind;
   std::int64_t numa = -1;
+  std::string island;
   friend auto operator<=>(const GpuGroup&, const GpuGroup&) = default;
 };
 

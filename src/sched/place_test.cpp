@@ -80,6 +80,13 @@ const PlaceCase place_cases[] = {
      "a/gpu1+gpu2"},
     {"the tighter NUMA node", "a: A100/80@0 A100/80@0 A100/80@0 A100/80@1 A100/80@1",
      "gpus=2 vram=40", "a/gpu3+gpu4"},
+    {"an island before a NUMA node", "a: A100/80@0 A100/80@0%1 A100/80@1%1 A100/80@1",
+     "gpus=2 vram=40", "a/gpu1+gpu2"},
+    {"the node whose GPUs are joined", "a: A100/80 A100/80; b: A100/80%0 A100/80%0",
+     "gpus=2 vram=40", "b/gpu0+gpu1"},
+    {"one alone leaves the island whole", "a: A100/80%0 A100/80%0 A100/80", "vram=40", "a/gpu2"},
+    {"across islands if it must be", "a: A100/80%0 A100/80%0 A100/80%1 A100/80%1", "gpus=3 vram=40",
+     "a/gpu0+gpu1+gpu2"},
     {"across NUMA nodes if it must be", "a: A100/80@0 A100/80@1", "gpus=2 vram=40", "a/gpu0+gpu1"},
     {"one model rather than a mixed set", "a: RTX_3080/10 2xRTX_4090/24", "gpus=2", "a/gpu1+gpu2"},
     {"a mixed set if nothing else", "a: RTX_3080/10 RTX_4090/24", "gpus=2", "a/gpu0+gpu1"},
@@ -259,7 +266,7 @@ std::string some_gpu() {
   std::string text = one_of<std::string>({"", "2x", "3x"}) +
                      one_of<std::string>({"A100/80", "A100/40", "RTX_4090/24", "RTX_3080/10",
                                           "MI300X/192", "M3_Max/48u"});
-  return text + one_of<std::string>({"", "", "@0", "@1", "+1", "+9"}) +
+  return text + one_of<std::string>({"", "", "@0", "@1", "%0", "@1%1", "+1", "+9"}) +
          one_of<std::string>({"", "", "", "!", "~"});
 }
 

@@ -46,6 +46,8 @@ Gpu gpu_of(std::string_view model, std::string_view traits) {
   gpu.vram_reported = gibibytes(std::atoll(std::string(traits).c_str()));
   gpu.vram_nominal_gb = nominal_size_gb(gpu);
   gpu.numa_node = number_after(traits, '@', -1);
+  if (auto island = number_after(traits, '%', -1); island >= 0)
+    gpu.island = "nvlink-" + std::to_string(island);
   gpu.vram_strangers = gibibytes(number_after(traits, '+', 0));
   if (traits.find('~') != std::string_view::npos) gpu.health = GpuHealth::lost;
   return gpu;

@@ -4,7 +4,7 @@
 //   auto fleet = fleet_of("a: A100/80; b: 2xA100/80 has llama70b");
 //   EXPECT_EQ(show(place(fleet, job("llama70b vram=48", fleet))), "b/gpu0");
 //
-// A GPU is [count x] model / GB [u: unified] [@numa] [!: held] [~: lost] [+N: GiB used by
+// A GPU is [count x] model / GB [u: unified] [@numa] [%island] [!: held] [~: lost] [+N: GiB used by
 // strangers]; '_' stands for a space. Other words of a node: has DATASET, root DATASET, label WORD,
 // ram GB, free GB, os NAME, and a status (lost, suspect, draining, cordoned), norun.
 

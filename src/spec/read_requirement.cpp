@@ -90,10 +90,17 @@ Requirement Reader::requirement(const Met& met) {
   Requirement requirement;
   if (!only_keywords(met)) return requirement;
   ClauseReader clauses(*this, requirement);
-  keywords(met,
-           {"vram", "vram_total", "gpus", "gpu", "arch", "driver", "cuda", "memory", "disk", "os",
-            "labels", "share"},
-           false, [&](const Argument& argument) { clauses.read(argument); });
+  std::vector<std::string> known{"vram", "vram_total", "gpus", "gpu", "arch",   "driver",
+                                 "cuda", "memory",     "disk", "os",  "labels", "share"};
+  for (const Argument& argument : met.call.arguments) {
+    if (argument.key != "nodes") continue;
+    error(argument.offset(), "one job on several nodes (a gang) is not supported yet",
+          "a job runs on one node, and `gpus:` counts its GPUs there; `zedctl dispatch --array` "
+          "makes many jobs of one");
+    known.emplace_back("nodes");
+    break;
+  }
+  keywords(met, known, false, [&](const Argument& argument) { clauses.read(argument); });
   return requirement;
 }
 

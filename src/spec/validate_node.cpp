@@ -55,7 +55,7 @@ void read_store(Reader& reader, const Argument& argument, DeclaredNode& node) {
   if (!node.store) reader.wrong(argument.value, keyed(argument), "`:zfs` or `:dir`");
 }
 
-void read_run_as(Reader& reader, const Argument& argument) {
+void read_run_as(Reader& reader, const Argument& argument, DeclaredNode& node) {
   auto user = reader.word(argument.value, keyed(argument));
   if (!user) return;
   auto legal = [](char c) { return is_word_character(c) || c == '-' || c == '.'; };
@@ -66,8 +66,7 @@ void read_run_as(Reader& reader, const Argument& argument) {
   else if (!name)
     reader.error(argument.value.offset, quote(*user) + " is no user name");
   else
-    reader.error(argument.value.offset, "`run_as:` is not supported yet",
-                 "remove it: jobs run as the agent's own user");
+    node.run_as = *user;
 }
 
 void read_gpu(Reader& reader, const Met& met, DeclaredNode& node) {
@@ -142,7 +141,7 @@ std::optional<NodeDraft> read_node(Reader& reader, const Met& met) {
                     if (*argument.key == "address")
                       return read_address(reader, argument, draft.node);
                     if (*argument.key == "store") return read_store(reader, argument, draft.node);
-                    if (*argument.key == "run_as") return read_run_as(reader, argument);
+                    if (*argument.key == "run_as") return read_run_as(reader, argument, draft.node);
                     draft.node.pool = reader.pool(argument.value, "`pool:`");
                   });
   if (met.call.block)

@@ -41,8 +41,7 @@ struct NotBuilt {
   std::string_view name;
   Place place;
 };
-inline constexpr std::array<NotBuilt, 3> verbs_not_built{{
-    {"every", Place::replicate},
+inline constexpr std::array<NotBuilt, 2> verbs_not_built{{
     {"rollback_when", Place::job},
     {"setup", Place::job},
 }};
