@@ -7,6 +7,7 @@ find_package(OpenSSL 3 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(pugixml REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 

@@ -29,9 +29,11 @@ constexpr auto enum_names(NodeStatus) {
 
 /// What an agent says of its machine; measured or detected, never declared.
 struct NodeFacts {
-  std::string version;   ///< of the agent
-  std::string os;        ///< "linux" | "macos" | "freebsd"
-  std::string cpu_arch;  ///< "x86_64" | "aarch64"
+  std::string version;     ///< of the agent
+  std::string os;          ///< "linux" | "macos" | "freebsd"
+  std::string os_version;  ///< "Debian GNU/Linux 12, kernel 6.1.0"; for people
+  std::string cpu_arch;    ///< "x86_64" | "aarch64"
+  std::string cpu_model;   ///< as the processor names itself; may be empty
   std::int64_t cpus = 0;
   Bytes memory;
   StoreKind store = StoreKind::dir;
@@ -41,11 +43,15 @@ struct NodeFacts {
   bool may_write_pool = true;
   std::string data_address;  ///< "127.0.0.1:4373": where its data connections are accepted
   bool dialable = true;      ///< false for a laptop behind NAT
+  std::string power;         ///< "mains" | "battery"; empty where there is no battery
+  std::string rocm;          ///< version of ROCm; empty where there is none
   std::vector<std::string> labels;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("version", self.version);
     visit("os", self.os);
+    visit("os_version", self.os_version);
     visit("cpu_arch", self.cpu_arch);
+    visit("cpu_model", self.cpu_model);
     visit("cpus", self.cpus);
     visit("memory", self.memory);
     visit("store", self.store);
@@ -55,6 +61,8 @@ struct NodeFacts {
     visit("may_write_pool", self.may_write_pool);
     visit("data_address", self.data_address);
     visit("dialable", self.dialable);
+    visit("power", self.power);
+    visit("rocm", self.rocm);
     visit("labels", self.labels);
   }
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;

@@ -49,6 +49,7 @@ struct Gpu {
   std::string cuda;                             ///< "12.4"; empty where none
   std::string mig_parent;                       ///< UUID of the GPU that this is an instance of
   std::int64_t numa_node = -1;
+  std::string island;  ///< GPUs of one node with the same word reach each other by NVLink or xGMI
   GpuHealth health = GpuHealth::ok;
   std::string why;  ///< what is wrong, for people; empty when ok
 
@@ -67,10 +68,34 @@ struct Gpu {
     visit("cuda", self.cuda);
     visit("mig_parent", self.mig_parent);
     visit("numa_node", self.numa_node);
+    visit("island", self.island);
     visit("health", self.health);
     visit("why", self.why);
   }
   friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+/// How busy a GPU was at one moment. For people: nothing is decided by it, since a figure may be
+/// latched (a killed kernel leaves 100 % on some). What the driver does not tell is absent.
+struct GpuLoad {
+  std::string uuid;
+  WallTime at;
+  std::optional<std::int64_t> utilization;  ///< per cent
+  std::optional<Bytes> used;                ///< of its memory, whoever uses it
+  std::optional<std::int64_t> temperature;  ///< degrees Celsius
+  std::optional<double> power;              ///< watts
+  std::int64_t processes = 0;
+
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("uuid", self.uuid);
+    visit("at", self.at);
+    visit("utilization", self.utilization);
+    visit("used", self.used);
+    visit("temperature", self.temperature);
+    visit("power", self.power);
+    visit("processes", self.processes);
+  }
+  friend bool operator==(const GpuLoad&, const GpuLoad&) = default;
 };
 
 }  // namespace zed

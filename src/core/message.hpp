@@ -98,9 +98,11 @@ struct Heartbeat {
   Bytes pool_free;
   Bytes memory_free;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+  std::vector<GpuLoad> loads = {};  ///< since the last heartbeat; mostly empty
     visit("pool_free", self.pool_free);
     visit("memory_free", self.memory_free);
   }
+    visit("loads", self.loads);
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 

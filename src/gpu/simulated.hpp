@@ -32,6 +32,7 @@ public:
   SimulatedGpus(std::string profile, NodeName node)
       : profile_(std::move(profile)), node_(std::move(node)) {}
   Result<std::vector<Gpu>> probe() override { return simulated_gpus(profile_, node_); }
+  std::vector<Gpu> known() override { return probe().value_or(std::vector<Gpu>{}); }
 
 private:
   std::string profile_;
