@@ -97,12 +97,12 @@ struct Heartbeat {
   static constexpr std::string_view tag = "heartbeat";
   Bytes pool_free;
   Bytes memory_free;
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
   std::vector<GpuLoad> loads = {};  ///< since the last heartbeat; mostly empty
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("pool_free", self.pool_free);
     visit("memory_free", self.memory_free);
-  }
     visit("loads", self.loads);
+  }
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 
