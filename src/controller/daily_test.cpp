@@ -1,0 +1,278 @@
+// Operations of daily use, on the small fleet of testing.hpp.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/base64.hpp"
+#include "base/json.hpp"
+#include "controller/testing.hpp"
+
+namespace zed::controller {
+namespace {
+
+using testing::FakeAgent;
+using ::testing::HasSubstr;
+using testing::World;
+using Kind = ExitRecord::Kind;
+
+const char* const cluster = R"(
+deploy :lab, pool: "tank" do
+  job :finetune do
+    dataset "jobs/finetune-001"
+    run ["train", "--lr", "0.1"]
+    requires vram: 20
+    prefer gpu: "A100"
+    env LR: "0.1"
+  end
+end
+)";
+
+World lab() {
+  World world("server: A100/80 x2; workstation: RTX 4090/24; laptop:", testing::node("server"));
+  EXPECT_TRUE(world.apply(cluster));
+  return world;
+}
+
+/// The job runs on server and has so many checkpoints.
+World trained(int epochs) {
+  World world = lab();
+  EXPECT_TRUE(world.dispatch("finetune"));
+  world.settle();
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    world.commits("finetune", "epoch-" + std::to_string(epoch));
+    world.settle();
+  }
+  return world;
+}
+
+api::RunJob run_of(std::vector<std::string> argv, const std::string& name = "") {
+  api::RunJob op;
+  op.argv = std::move(argv);
+  op.name = name;
+  return op;
+}
+
+std::string job_name(const Value& reply) {
+  return *reply.find("job")->find("name")->as_text();
+}
+
+template <class Reply> Reply read(const Value& value) {
+  auto reply = from_value<Reply>(value);
+  EXPECT_TRUE(reply) << reply.error().describe();
+  return reply ? *reply : Reply{};
+}
+
+TEST(Run, ACommandBecomesAJobNamedByItsScript) {
+  World world = lab();
+  EXPECT_EQ(job_name(world.must(run_of({"python3", "-u", "src/Train_It.py", "--lr", "0.1"}))),
+            "train_it");
+  EXPECT_EQ(job_name(world.must(run_of({"python3", "train_it.py"}))), "train_it-2");
+  EXPECT_EQ(job_name(world.must(run_of({"/usr/bin/nvidia-smi"}))), "nvidia-smi");
+  world.settle();
+  EXPECT_THAT(world.show("train_it"), HasSubstr("running on"));
+  EXPECT_EQ(world.job("train_it").job.argv.size(), 5u);
+}
+
+TEST(Run, TheSameSubmitTwiceIsOneJob) {
+  World world = lab();
+  api::RunJob op = run_of({"train"});
+  op.uuid = std::string(31, '0') + "7";
+  EXPECT_EQ(job_name(world.must(op)), job_name(world.must(op)));
+  EXPECT_EQ(world.live_attempts(), 1u);
+}
+
+TEST(Run, ANameIsTakenWhileItsJobLives) {
+  World world = lab();
+  world.must(run_of({"train"}, "mine"));
+  auto again = world.ask(run_of({"train"}, "mine"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::refused);
+  world.exits("mine", Kind::success);
+  world.settle();
+  world.must(run_of({"train"}, "mine"));
+  EXPECT_EQ(world.job("mine").job.dataset.str(), "jobs/mine-002");
+  auto declared = world.ask(run_of({"train"}, "finetune"));
+  ASSERT_FALSE(declared);
+  EXPECT_THAT(declared.error().hint, HasSubstr("zedctl dispatch finetune"));
+}
+
+TEST(Run, RefusesWhatNoJobCanBe) {
+  World world = lab();
+  EXPECT_EQ(world.ask(run_of({})).error().code, ErrorCode::invalid);
+  for (const char* name : {"../x", "a/b", "-x", ".x", "a b", "a@b"})
+    EXPECT_EQ(world.ask(run_of({"x"}, name)).error().code, ErrorCode::invalid) << name;
+  api::RunJob reserved = run_of({"x"});
+  reserved.env["ZED_JOB"] = "other";
+  EXPECT_EQ(world.ask(reserved).error().code, ErrorCode::invalid);
+  api::RunJob huge = run_of({"x"});
+  huge.requirement = Requirement::parse("vram:500").value();
+  EXPECT_EQ(world.ask(huge).error().code, ErrorCode::unplaceable);
+  api::RunJob relative = run_of({"x"});
+  relative.code = "code";
+  EXPECT_EQ(world.ask(relative).error().code, ErrorCode::invalid);
+  api::RunJob unknown = run_of({"x"});
+  unknown.model = "nope";
+  EXPECT_EQ(world.ask(unknown).error().code, ErrorCode::not_found);
+}
+
+TEST(Look, GpusNameTheirJobs) {
+  World world = trained(1);
+  auto reply = read<api::GpusReply>(world.must(api::ListGpus{}));
+  ASSERT_EQ(reply.gpus.size(), 3u);
+  std::size_t held = 0;
+  for (const api::GpuRow& row : reply.gpus)
+    held += row.jobs == std::vector<std::string>{"finetune"} ? 1 : 0;
+  EXPECT_EQ(held, 1u);
+}
+
+TEST(Look, DatasetsHaveTheirCopies) {
+  World world = trained(2);
+  auto reply = read<api::DatasetsReply>(world.must(api::ListDatasets{"jobs", false}));
+  ASSERT_EQ(reply.datasets.size(), 1u);
+  EXPECT_EQ(reply.datasets[0].dataset, "jobs/finetune-001");
+  EXPECT_EQ(reply.datasets[0].home, "server");
+  EXPECT_EQ(reply.datasets[0].newest, "@epoch-2");
+  EXPECT_EQ(reply.datasets[0].copies.size(), 2u);
+  EXPECT_EQ(world.ask(api::ListDatasets{"nope", false}).error().code, ErrorCode::not_found);
+}
+
+TEST(Files, AreAskedOfWhoHasTheCheckpoint) {
+  World world = trained(2);
+  std::vector<NodeQuestion> asked;
+  world.agent("server").answers = [&](const NodeQuestion& question) -> Result<NodeReply> {
+    asked.push_back(question);
+    return NodeReply(FilePiece{0, 3, "YWJj", ""});
+  };
+  auto reply =
+      read<api::FileReply>(world.must(api::ReadFile{"finetune", "@epoch-1", "train.py", 0}));
+  EXPECT_EQ(reply.data, "YWJj");
+  EXPECT_EQ(reply.place.node, "server");
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(std::get<ReadFile>(asked[0]).snapshot, "epoch-1");
+  world.must(api::ReadFile{"jobs/finetune-001", "", "train.py", 0});
+  auto missing = world.ask(api::ReadFile{"finetune", "@epoch-9", "train.py", 0});
+  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  EXPECT_EQ(world.ask(api::ReadFile{"nope", "", "x", 0}).error().code, ErrorCode::not_found);
+}
+
+TEST(Files, AnErrorOfTheNodeIsTheAnswer) {
+  World world = trained(1);
+  world.agent("server").answers = [](const NodeQuestion&) -> Result<NodeReply> {
+    return fail(ErrorCode::not_found, "there is no train.py");
+  };
+  auto reply = world.ask(api::ReadFile{"finetune", "", "train.py", 0});
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().describe(), HasSubstr("there is no train.py"));
+}
+
+TEST(Metrics, ComeFromAReplicaWhenTheHomeIsAway) {
+  World world = trained(2);
+  for (const char* name : {"server", "workstation", "laptop"})
+    world.agent(name).answers = [](const NodeQuestion& question) -> Result<NodeReply> {
+      MetricsPage page;
+      page.series.push_back({std::get<ReadMetrics>(question).snapshot, {1}, {2}, 1, 0, {}});
+      return NodeReply(page);
+    };
+  auto live = read<api::MetricsReply>(world.must(api::ReadMetrics{"finetune", "", {}, 100}));
+  EXPECT_EQ(live.series.at(0).name, "");
+  EXPECT_EQ(live.checkpoints.size(), 2u);
+  world.goes_silent("server");
+  world.pass(seconds(8));
+  auto away = world.ask(api::ReadMetrics{"finetune", "", {}, 100});
+  if (away) {  // the link may still count as up: then the timeout is the answer
+    EXPECT_EQ(read<api::MetricsReply>(*away).series.at(0).name, "epoch-2");
+  }
+}
+
+TEST(Diff, FactsAndFilesOfTwoCheckpoints) {
+  World world = trained(2);
+  world.agent("server").answers = [](const NodeQuestion& question) -> Result<NodeReply> {
+    if (const auto* list = std::get_if<ListFiles>(&question)) {
+      const bool first = list->snapshot == "epoch-1";
+      FileList files;
+      files.entries = {
+          {"a.py", FileKind::file, Bytes{3}, 0644, {}, first ? "x" : "y", ""},
+          {"metrics/000001.jsonl", FileKind::file, Bytes{first ? 1 : 2}, 0, {}, "", ""},
+          {"same.py", FileKind::file, Bytes{3}, 0644, {}, "z", ""}};
+      if (first) files.entries.push_back({"z.py", FileKind::file, Bytes{1}, 0, {}, "w", ""});
+      return NodeReply(files);
+    }
+    const auto& read = std::get<ReadFile>(question);
+    return NodeReply(FilePiece{0, 1,
+                               to_base64(read.snapshot == "epoch-1"
+                                             ? R"({"parameters":{"lr":0.1},"python":"3.11"})"
+                                             : R"({"parameters":{"lr":0.2},"python":"3.11"})"),
+                               ""});
+  };
+  auto reply =
+      read<api::DiffReply>(world.must(api::DiffCheckpoints{"finetune@epoch-1", "@epoch-2"}));
+  ASSERT_EQ(reply.files.size(), 2u);
+  EXPECT_EQ(reply.files[0].path, "a.py");
+  EXPECT_EQ(reply.files[1].change, api::FileChange::removed);
+  bool has_parameter = false;
+  for (const api::FactDifference& fact : reply.facts) {
+    EXPECT_NE(fact.kind, "package");
+    has_parameter = has_parameter || (fact.kind == "parameter" && fact.name == "lr" &&
+                                      fact.a == "0.1" && fact.b == "0.2");
+  }
+  EXPECT_TRUE(has_parameter);
+}
+
+TEST(Replicate, BringsAllThatIsMissingAndNoMore) {
+  World world = trained(3);
+  const bool on_laptop = world.holds("laptop", "finetune") != "-";
+  const std::string other = on_laptop ? "workstation" : "laptop";
+  auto dry = read<api::ReplicateReply>(world.must(api::Replicate{"finetune", other, true}));
+  EXPECT_EQ(dry.snapshots.size(), 3u);
+  EXPECT_EQ(world.holds(other, "finetune"), "-");
+  auto done = read<api::ReplicateReply>(world.must(api::Replicate{"finetune", other, false}));
+  EXPECT_EQ(done.newest, "@epoch-3");
+  EXPECT_EQ(world.holds(other, "finetune"), "epoch-1 epoch-2 epoch-3");
+  auto again = read<api::ReplicateReply>(world.must(api::Replicate{"finetune", other, false}));
+  EXPECT_TRUE(again.snapshots.empty());
+  EXPECT_EQ(world.ask(api::Replicate{"nope", other, false}).error().code, ErrorCode::not_found);
+  EXPECT_EQ(world.ask(api::Replicate{"finetune", "nope", false}).error().code,
+            ErrorCode::not_found);
+}
+
+TEST(Prune, DestroysWhatNobodyNeedsAfterAWordOfWhatThatIs) {
+  World world = trained(6);
+  EXPECT_EQ(world.ask(api::Prune{"finetune", {}, true}).error().code, ErrorCode::refused);
+  Retention keep;
+  keep.last = 2;
+  auto dry = read<api::PruneReply>(world.must(api::Prune{"finetune", keep, true}));
+  EXPECT_FALSE(dry.pruned.empty());
+  EXPECT_THAT(world.holds("server", "finetune"), HasSubstr("epoch-1"));
+  world.must(api::Prune{"finetune", keep, false});
+  world.settle();
+  EXPECT_EQ(world.holds("server", "finetune"), "epoch-5 epoch-6");
+  keep.last = 0;
+  EXPECT_EQ(world.ask(api::Prune{"finetune", keep, true}).error().code, ErrorCode::invalid);
+}
+
+TEST(Exec, StartsBesideAJobThatRuns) {
+  World world = trained(1);
+  std::vector<NodeQuestion> asked;
+  world.agent("server").answers = [&](const NodeQuestion& question) -> Result<NodeReply> {
+    asked.push_back(question);
+    return NodeReply(CommandState{});
+  };
+  api::Exec op;
+  op.job = "finetune";
+  op.command = std::string(32, 'a');
+  op.argv = {"ls"};
+  auto reply = read<api::ExecReply>(world.must(op));
+  EXPECT_EQ(reply.node, "server");
+  EXPECT_EQ(std::get<StartCommand>(asked.at(0)).generation,
+            world.job("finetune").placed->generation);
+  api::ExecTend tend;
+  tend.node = reply.node;
+  tend.tend.command = op.command;
+  world.must(tend);
+  world.exits("finetune", Kind::success);
+  world.settle();
+  EXPECT_EQ(world.ask(op).error().code, ErrorCode::refused);
+}
+
+}  // namespace
+}  // namespace zed::controller

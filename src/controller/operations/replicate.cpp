@@ -1,0 +1,128 @@
+// A copy brought to a node because a person wants it there: once, up to what is the newest now.
+
+#include <fmt/format.h>
+
+#include "controller/names.hpp"
+#include "controller/operations/daily.hpp"
+#include "controller/timelines.hpp"
+#include "repl/step.hpp"
+
+namespace zed::controller {
+namespace {
+
+constexpr Millis transfer_patience = minutes(24 * 60);
+
+struct Order {
+  DatasetId uuid;
+  NodeName source;
+  NodeName target;
+  CheckpointId goal;  ///< the newest snapshot at the source when it was asked
+  api::ReplicateReply reply;
+};
+
+Result<DatasetId> dataset_of(const Machine& m, const std::string& typed) {
+  if (auto id = find_job(m.desired, typed)) {
+    const DesiredJob& job = *m.desired.find(*id);
+    if (!m.fleet.holders(job.dataset_uuid()).empty()) return job.dataset_uuid();
+    return fail(ErrorCode::not_found, "job " + job.job.name.str() + " has no files yet",
+                "zedctl why " + job.job.name.str());
+  }
+  ZED_TRY(DatasetName dataset, find_dataset(m, typed));
+  return *m.fleet.uuid_of(dataset);
+}
+
+Status check_target(const Machine& m, const Order& order, const Dataset& from) {
+  if (!m.fleet.is_ready(order.target))
+    return fail(ErrorCode::unavailable, "node " + order.target.str() + " is not connected",
+                "zedctl nodes");
+  const Dataset* to = m.fleet.copy(order.target, order.uuid);
+  if (to == nullptr) {
+    if (m.fleet.uuid_of(from.name) == order.uuid) return {};
+    return fail(ErrorCode::conflict, "another dataset is called " + from.name.str());
+  }
+  if (to->property(property::home) == order.target.str())
+    return fail(
+        ErrorCode::refused,
+        order.target.str() + " is the home of " + from.name.str() + ": the others follow it",
+        "name another node; zedctl resume JOB --on " + order.target.str() + " moves a job there");
+  if (to->timeline() != from.timeline())
+    return fail(ErrorCode::busy,
+                "the copy on " + order.target.str() + " is being brought onto the current timeline",
+                "try again in a moment");
+  if (std::holds_alternative<repl::Conflict>(repl::replication_step(from, to)))
+    return fail(ErrorCode::conflict, "the copies on " + order.source.str() + " and " +
+                                         order.target.str() + " have nothing in common");
+  return {};
+}
+
+Result<Order> prepare(const Machine& m, const api::Replicate& op) {
+  Order order;
+  ZED_TRY(order.uuid, dataset_of(m, op.what));
+  ZED_TRY(order.target, find_node(m.desired, m.fleet.view(), op.to));
+  auto source = best_holder(m, order.uuid);
+  if (!source)
+    return fail(ErrorCode::unavailable, "no connected node has a snapshot of " + op.what,
+                "zedctl datasets");
+  order.source = *source;
+  const Dataset& from = *m.fleet.copy(order.source, order.uuid);
+  if (from.newest() == nullptr)
+    return fail(ErrorCode::not_found,
+                from.name.str() + " has no snapshot yet, and only snapshots "
+                                  "travel",
+                "zedctl checkpoint JOB takes one of a running job");
+  if (order.source != order.target) ZED_CHECK(check_target(m, order, from));
+  order.goal = from.newest()->id;
+  order.reply = {from.name.str(), order.source.str(),       order.target.str(), {}, {},
+                 op.dry_run,      "@" + from.newest()->name};
+  const Dataset* to = m.fleet.copy(order.target, order.uuid);
+  for (const CheckpointId& id : repl::missing_snapshots(from, to)) {
+    const Snapshot& snapshot = *from.find(id);
+    // A full stream carries all that the first one refers to, an increment what is its own.
+    const bool full = to == nullptr && order.reply.snapshots.empty();
+    order.reply.bytes = order.reply.bytes + (full ? snapshot.referenced : snapshot.used);
+    order.reply.snapshots.push_back("@" + snapshot.name);
+  }
+  return order;
+}
+
+bool has_goal(const Machine& m, const Order& order) {
+  const Dataset* copy = m.fleet.copy(order.target, order.uuid);
+  return copy != nullptr && copy->find(order.goal) != nullptr;
+}
+
+/// One transfer after the other until the goal is there.
+void go_on(const Asked& asked, const Order& order) {
+  Machine& m = asked.m;
+  const Dataset* from = m.fleet.copy(order.source, order.uuid);
+  const bool goal_is_gone = from != nullptr && from->find(order.goal) == nullptr;
+  if (has_goal(m, order) || goal_is_gone) {
+    api::ReplicateReply reply = order.reply;
+    const Dataset* copy = m.fleet.copy(order.target, order.uuid);
+    reply.newest = copy == nullptr || copy->newest() == nullptr ? "" : "@" + copy->newest()->name;
+    return asked.reply(reply);
+  }
+  const std::string need = copy_need(order.uuid, order.target);
+  m.steps.forgive(need);
+  bring(m, order.uuid, order.source, order.target, JobId{}, "asked by " + asked.by());
+  if (!m.steps.is_live(need))
+    return asked.refuse(ErrorCode::busy,
+                        fmt::format("{} and {} have enough to move already", order.source.str(),
+                                    order.target.str()),
+                        "zedctl transfers shows it; try again later");
+  asked.continue_on_need(need, order.target, transfer_patience,
+                         fmt::format("bring {} from {} to {}", order.reply.dataset,
+                                     order.source.str(), order.target.str()),
+                         [order](const Asked& again) { go_on(again, order); });
+}
+
+}  // namespace
+
+void handle(const Asked& asked, const api::Replicate& op) {
+  auto order = prepare(asked.m, op);
+  if (!order) return asked.refuse(order.error());
+  if (op.dry_run || order->reply.snapshots.empty()) return asked.reply(order->reply);
+  asked.audit(order->reply.dataset, "replicate to " + order->reply.target);
+  go_on(asked, *order);
+}
+
+}  // namespace zed::controller
