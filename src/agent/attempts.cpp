@@ -477,6 +477,24 @@ bool may_be_asked(const LiveAttempt& live) {
 
 }  // namespace
 
+void leave_broken_gpus(Machine& m) {
+  for (auto& [key, live] : m.attempts) {
+    if (!live.has_processes()) continue;
+    for (const std::string& uuid : live.attempt.gpus) {
+      const Gpu* gpu = find_gpu(m, uuid);
+      bool broken = gpu != nullptr &&
+                    (gpu->health == GpuHealth::lost || gpu->health == GpuHealth::reset_required);
+      if (!broken) continue;
+      std::string why = "GPU " + uuid + " is " + std::string(to_string(gpu->health));
+      if (!gpu->why.empty()) why += ": " + gpu->why;
+      m.notice(live.attempt.dataset.str(), why + "; its job ends here and goes on elsewhere");
+      live.gpu_trouble = why;
+      stop_live(m, live, StopMode::halt, why);
+      break;
+    }
+  }
+}
+
 Status check_gpus(const Machine& m, const StartAttempt& action) {
   std::set<std::string> distinct(action.gpus.begin(), action.gpus.end());
   if (distinct.size() != action.gpus.size())
@@ -605,6 +623,10 @@ void attempt_exited(Machine& m, const AttemptExited& event) {
   if (live->orphaned) {
     exit.kind = ExitRecord::Kind::supervisor_lost;
     exit.words = "its supervisor was lost";
+  } else if (!live->gpu_trouble.empty() && exit.kind != ExitRecord::Kind::success) {
+    // Whatever the job made of it, it is not the job's fault.
+    exit.kind = ExitRecord::Kind::stopped;
+    exit.words = live->gpu_trouble;
   } else if (live->said_stopped && exit.kind == ExitRecord::Kind::success) {
     exit.kind = live->stopping && live->stopping->mode == StopMode::cancel
                     ? ExitRecord::Kind::cancelled

@@ -170,6 +170,34 @@ TEST(Attempts, TheGpuIsHeldUntilAllProcessesAreGone) {
   EXPECT_FALSE(b.order(b.starting(2))->error);
 }
 
+TEST(Attempts, AGpuThatBreaksEndsItsJobAndNoOther) {
+  Bench b;
+  b.start();
+  b.run_job();
+  std::vector<Gpu> gpus = b.said<Hello>().back().gpus;
+  ASSERT_EQ(gpus[0].uuid, "GPU-0");
+  gpus[1].health = GpuHealth::lost;
+  b.feed(GpusProbed{gpus});
+  EXPECT_TRUE(b.stops.empty());
+  EXPECT_EQ(b.said<GpusChanged>().back().gpus[1].health, GpuHealth::lost);
+  // Stale is no reason to end anything: the driver may only be slow.
+  gpus[0].health = GpuHealth::stale;
+  b.feed(GpusProbed{gpus});
+  EXPECT_TRUE(b.stops.empty());
+  b.processes_obey = false;
+  gpus[0].health = GpuHealth::reset_required;
+  gpus[0].why = "a memory row is to be remapped";
+  b.feed(GpusProbed{gpus});
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.stops[0].mode, StopMode::halt);
+  // It crashes on its own: that is no failure of the job.
+  b.job_exits(ExitRecord::Kind::exit_code);
+  ExitRecord exit = b.last_report()->exit.value();
+  EXPECT_EQ(exit.kind, ExitRecord::Kind::stopped);
+  EXPECT_EQ(exit.words, "GPU GPU-0 is reset-required: a memory row is to be remapped");
+  EXPECT_EQ(b.order(b.starting(2))->error->code, ErrorCode::unavailable);
+}
+
 TEST(Attempts, StopAsksForACheckpointFirst) {
   Bench b;
   b.start();

@@ -137,8 +137,10 @@ struct ImportEnded {
 struct GpusProbed {
   std::vector<Gpu> gpus;
 };
+/// What the machine has free, and what its GPUs do (empty: not asked).
 struct MemoryMeasured {
   Bytes memory_free;
+  std::vector<GpuLoad> loads = {};
 };
 
 struct NodeStateSaved {

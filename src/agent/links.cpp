@@ -4,6 +4,8 @@
 // controller says is acted on; a controller of a lower one is greeted again, so that it learns from
 // the hello that its term is over, and its link is closed at the next tick.
 
+#include <utility>
+
 #include "agent/matters.hpp"
 
 namespace zed::agent {
@@ -184,7 +186,7 @@ void tick_links(Machine& m) {
   }
   if (!m.active || m.now.monotonic - m.last_heartbeat < heartbeat_every) return;
   m.last_heartbeat = m.now.monotonic;
-  m.say(Heartbeat{m.pool_free, m.memory_free});
+  m.say(Heartbeat{m.pool_free, m.memory_free, std::exchange(m.loads, {})});
 }
 
 }  // namespace zed::agent

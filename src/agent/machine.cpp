@@ -61,8 +61,12 @@ struct Handler {
     if (m.gpus == e.gpus) return;
     m.gpus = e.gpus;
     m.say(GpusChanged{m.gpus});
+    leave_broken_gpus(m);
   }
-  void operator()(const MemoryMeasured& e) const { m.memory_free = e.memory_free; }
+  void operator()(const MemoryMeasured& e) const {
+    m.memory_free = e.memory_free;
+    if (!e.loads.empty()) m.loads = e.loads;
+  }
   void operator()(const LogRead& e) const { log_read(m, e); }
 
 private:

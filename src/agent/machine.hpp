@@ -101,6 +101,7 @@ struct LiveAttempt {
   bool adopted = false;       ///< started by an earlier run of the agent
   bool said_stopped = false;  ///< the job ends with work remaining: exit 0 is no success
   bool orphaned = false;      ///< its supervisor was lost
+  std::string gpu_trouble;    ///< a GPU that it held broke: why it ends
   bool outrun = false;        ///< a person rolled its dataset back by hand: commits no more
   std::int64_t closing_tries = 0;
 
@@ -188,6 +189,7 @@ struct Machine {
   NodeFacts facts;
   std::vector<Gpu> gpus;
   Bytes memory_free;
+  std::vector<GpuLoad> loads;  ///< not told yet
   Bytes pool_free;
   std::vector<DatasetName> roots;
 
