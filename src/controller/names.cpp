@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "sched/gpu_name.hpp"
 
 namespace zed::controller {
 namespace {
@@ -61,6 +62,10 @@ const Job* declared_called(const Cluster& cluster, std::string_view typed) {
 }
 
 }  // namespace
+
+bool same_gpu(std::string_view declared, const Gpu& detected) {
+  return sched::name_matches(declared, detected);
+}
 
 std::string hint_for(std::string_view typed, const std::vector<std::string>& names,
                      std::string_view noun) {

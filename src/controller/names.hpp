@@ -20,6 +20,9 @@ Result<const Job*> find_declared_job(const DesiredState& state, std::string_view
 Result<NodeName> find_node(const DesiredState& state, const FleetView& view,
                            std::string_view typed);
 
+/// Whether a declared GPU name means this GPU (sched/gpu_name.hpp): "RTX 4090" is no laptop's.
+bool same_gpu(std::string_view declared, const Gpu& detected);
+
 /// `names` as a hint: "did you mean `finetune`?", or the list of what there is.
 std::string hint_for(std::string_view typed, const std::vector<std::string>& names,
                      std::string_view noun);

@@ -198,6 +198,22 @@ TEST(HardwareNotes, DeclaredAgainstDetected) {
   }
 }
 
+TEST(HardwareNotes, PoolAndStoreAreComparedToo) {
+  DeclaredNode declared;
+  declared.name = node("n");
+  declared.pool = "tank";
+  declared.store = StoreKind::zfs;
+  Node detected;
+  detected.facts.pool = "nvme";
+  detected.facts.store = StoreKind::dir;
+  EXPECT_EQ(show(hardware_notes(declared, detected)),
+            "note node n: declares pool tank; its agent serves pool nvme\n"
+            "note node n: declares store zfs; its agent has store dir\n");
+  detected.facts.pool = "tank";
+  detected.facts.store = StoreKind::zfs;
+  EXPECT_EQ(show(hardware_notes(declared, detected)), "");
+}
+
 TEST(HardwareNotes, AnA10IsNoA100) {
   DeclaredNode declared;
   declared.gpus = {{"A10", {}, false, 1}};

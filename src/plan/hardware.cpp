@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/enum.hpp"
 #include "base/text.hpp"
 
 namespace zed::plan {
@@ -79,6 +80,13 @@ std::vector<Change> hardware_notes(const DeclaredNode& declared, const Node& det
   auto note = [&](std::string detail) {
     notes.push_back({Change::Kind::note, "node " + declared.name.str(), std::move(detail), false});
   };
+  const NodeFacts& facts = detected.facts;
+  if (declared.pool && !facts.pool.empty() && *declared.pool != facts.pool)
+    note("declares pool " + *declared.pool + "; its agent serves pool " + facts.pool);
+  if (declared.store && *declared.store != facts.store)
+    note("declares store " + std::string(to_string(*declared.store)) + "; its agent has store " +
+         std::string(to_string(facts.store)));
+  const std::size_t others = notes.size();
   if (declared.gpus.empty()) return notes;
   std::vector<const Gpu*> rest;
   for (const Gpu& gpu : detected.gpus)
@@ -96,7 +104,7 @@ std::vector<Change> hardware_notes(const DeclaredNode& declared, const Node& det
       all.push_back(&gpu);
     note("declares " + words_of(wanted) + "; detected " + words_of(all));
   }
-  if (notes.empty() && !rest.empty()) note("detected and not declared: " + words_of(rest));
+  if (notes.size() == others && !rest.empty()) note("detected and not declared: " + words_of(rest));
   return notes;
 }
 

@@ -67,7 +67,7 @@ void handle(const Asked& asked, const api::MakePlan& op) {
   if (checked.cluster) {
     resolve_paths(*checked.cluster, op.folder);
     reply.plan = plan::make_plan(applied_cluster(m), *checked.cluster, m.fleet.view(),
-                                 replication_of(m, *checked.cluster));
+                                 replication_of(m, *checked.cluster), same_gpu);
   }
   asked.reply(reply);
 }
@@ -94,7 +94,7 @@ void handle(const Asked& asked, const api::Apply& op) {
   resolve_paths(*checked.cluster, op.folder);
   api::ApplyReply reply;
   reply.diagnostics = std::move(diagnostics);
-  reply.changes = plan::diff(applied_cluster(m), *checked.cluster, m.fleet.view());
+  reply.changes = plan::diff(applied_cluster(m), *checked.cluster, m.fleet.view(), same_gpu);
   AppliedFile file{op.text, op.folder, *checked.cluster, from_node, asked.by(), m.now.wall};
   bool is_same = m.desired.applied && m.desired.applied->text == file.text &&
                  m.desired.applied->cluster == file.cluster;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/names.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "plan/hardware.hpp"
@@ -119,7 +120,7 @@ api::NodesReply nodes_reply(const Machine& m) {
           row.gpu_jobs[gpu] = job != nullptr ? job->job.name.str() : attempt.dataset.str();
       }
     if (node.declared)
-      for (const Change& note : plan::hardware_notes(*node.declared, node))
+      for (const Change& note : plan::hardware_notes(*node.declared, node, same_gpu))
         row.differences.push_back(note.detail);
     reply.nodes.push_back(std::move(row));
   }
