@@ -1,6 +1,8 @@
 #include "bin/agent_shell.hpp"
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include "base/text.hpp"
 #include "bin/import.hpp"
 #include "proc/job_log.hpp"
+#include "proc/job_user.hpp"
 
 namespace zed::bin {
 namespace {
@@ -137,7 +140,7 @@ struct AgentShell::Performer {
   void operator()(const agent::FetchLog& e) const {
     auto work = [&store = shell.store_, request = e.request]() -> Result<LogPage> {
       ZED_TRY(auto live, store.open_live(request.dataset));
-      ZED_TRY(LogPage page, proc::read_log(live / ".zed" / "log", request.offset));
+      ZED_TRY(LogPage page, proc::read_log(live, request.offset));
       page.request = request.request;
       return page;
     };
@@ -163,7 +166,8 @@ struct AgentShell::Performer {
 AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, env::Gpus& gpus,
                        NodeFiles files)
     : loop_(loop), config_(std::move(config)), store_(store), gpus_(gpus), files_(std::move(files)),
-      state_(ids_), store_workers_(loop, 4, 4096), file_worker_(loop, 1, 4096),
+      state_(ids_), store_workers_(loop, 8, 4096), file_worker_(loop, 1, 4096),
+      launch_workers_(loop, 4, 4096),
       probe_worker_(loop, 1, 1), tick_timer_(loop), probe_timer_(loop) {}
 
 AgentShell::~AgentShell() = default;
@@ -185,6 +189,7 @@ Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConf
 
 Status AgentShell::open() {
   ZED_CHECK(make_private_folder(config_.run_folder));
+  ZED_CHECK(let_jobs_in());
   proc::AttemptHandlers attempts;
   attempts.started = [this](const JobId& job, const Generation& generation) {
     auto starting = starting_.extract({job, generation});
@@ -203,7 +208,7 @@ Status AgentShell::open() {
   attempts.supervisor_lost = [this](const JobId& job, const Generation& generation) {
     take(agent::SupervisorLost{job, generation});
   };
-  attempts_.emplace(loop_, file_worker_, config_.program, files_.attempts(), std::move(attempts));
+  attempts_.emplace(loop_, launch_workers_, config_.program, files_.attempts(), std::move(attempts));
 
   stream::TransferHandlers transfers;
   transfers.progressed = [this](const StepId& step, Bytes done, Bytes total, Bytes rate) {
@@ -282,6 +287,29 @@ void AgentShell::probe_gpus() {
                                   });
 }
 
+/// Jobs of another user pass through these folders to their own; they cannot list them.
+Status AgentShell::let_jobs_in() const {
+  if (config_.jobs_as_self || ::geteuid() != 0) return {};
+  for (const auto& folder : {config_.state_folder, config_.run_folder})
+    if (::chmod(folder.c_str(), 0711) != 0)
+      return fail(net::system_error(errno, "let jobs through " + folder.string()));
+  return {};
+}
+
+/// Whose processes the job's are; its folder is theirs then.
+Status AgentShell::choose_user(proc::Launch& launch) const {
+  if (config_.jobs_as_self) return {};
+  ZED_TRY(auto user, proc::user_of_jobs(launch.request.run_as));
+  if (!user) return {};
+  launch.uid = user->uid;
+  launch.gid = user->gid;
+  launch.environment["HOME"] = user->home;
+  launch.environment["USER"] = user->name;
+  net::Fd folder(::open(launch.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail(net::system_error(errno, "open " + launch.directory));
+  return proc::give_to(folder.get(), *user);
+}
+
 Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
   proc::Launch launch;
   launch.request = request;
@@ -299,6 +327,7 @@ Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
   auto& environment = launch.environment;
   for (const char* inherited : {"PATH", "HOME", "LANG", "TMPDIR", "USER"})
     if (const char* value = std::getenv(inherited)) environment[inherited] = value;
+  ZED_CHECK(choose_user(launch));
   for (const auto& [name, value] : request.env)
     environment[name] = value;
   environment["ZED_JOB_DIR"] = launch.directory;

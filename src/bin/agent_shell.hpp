@@ -25,10 +25,12 @@ namespace zed::bin {
 
 struct AgentConfig {
   NodeName name;
-  std::filesystem::path program;       ///< the zed-agent binary, for supervisors
+  std::filesystem::path program;       ///< of supervisors: zed-supervise or zed-agent
   std::filesystem::path state_folder;  ///< gets a link `node` to the node's own files
   std::filesystem::path run_folder;    ///< sockets; short, since a socket's path is
   NodeFacts facts;
+  /// Jobs run as whoever runs the agent, root too: for development fleets (proc/job_user.hpp).
+  bool jobs_as_self = false;
   std::vector<ControllerAddress> controllers;
   beam::NodeOptions beam;
   stream::TransferOptions transfers;
@@ -54,6 +56,8 @@ private:
   void tick();
   void probe_gpus();
   void launch(const agent::LaunchAttempt& effect);
+  Status let_jobs_in() const;
+  Status choose_user(proc::Launch& launch) const;
   Result<proc::Launch> prepare(const env::LaunchRequest& request);
   Status open_job_socket(const proc::Launch& launch);
   proc::JobSocket* socket_of(agent::JobConnection connection);
@@ -67,6 +71,7 @@ private:
   agent::State state_;
   net::WorkerPool store_workers_;
   net::WorkerPool file_worker_;  ///< one thread: node files are written in order
+  net::WorkerPool launch_workers_;
   net::WorkerPool probe_worker_;
   net::Timer tick_timer_;
   net::Timer probe_timer_;

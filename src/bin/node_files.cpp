@@ -1,7 +1,6 @@
 #include "bin/node_files.hpp"
 
-#include "base/json.hpp"
-#include "proc/launch.hpp"
+#include "net/files.hpp"
 
 namespace zed::bin {
 namespace {
@@ -13,18 +12,6 @@ struct CopyRecord {
   }
 };
 
-template <class T> Result<T> read_record(const std::filesystem::path& path) {
-  ZED_TRY(std::string text, proc::read_file(path));
-  ZED_TRY(Value value, parse_json(text));
-  auto record = from_value<T>(value);
-  if (!record) return fail(std::move(record).error().with("read " + path.string()));
-  return record;
-}
-
-template <class T> Status write_record(const std::filesystem::path& path, const T& record) {
-  return proc::write_file_durably(path, to_json_pretty(to_value(record)));
-}
-
 }  // namespace
 
 Result<NodeFiles> NodeFiles::open(std::filesystem::path folder, NodeId new_node) {
@@ -34,16 +21,16 @@ Result<NodeFiles> NodeFiles::open(std::filesystem::path folder, NodeId new_node)
   std::filesystem::create_directories(files.attempts(), error);
   if (error)
     return fail(ErrorCode::io, "create " + files.attempts().string() + ": " + error.message());
-  auto record = read_record<NodeRecord>(files.folder_ / "node.json");
+  auto record = net::read_record<NodeRecord>(files.folder_ / "node.json");
   if (record) {
     files.record_ = std::move(*record);
   } else if (record.error().code == ErrorCode::not_found) {
     files.record_.node = new_node;
-    ZED_CHECK(write_record(files.folder_ / "node.json", files.record_));
+    ZED_CHECK(net::write_record(files.folder_ / "node.json", files.record_));
   } else {
     return fail(std::move(record).error());
   }
-  auto copy = read_record<CopyRecord>(files.folder_ / "journal-copy.json");
+  auto copy = net::read_record<CopyRecord>(files.folder_ / "journal-copy.json");
   if (copy) {
     files.copy_term_ = copy->term;
     ZED_TRY(auto opened, journal::Journal::open(files.folder_ / "journal-copy"));
@@ -56,7 +43,7 @@ Status NodeFiles::save(const ControllerTerm& highest_term, const NodeName& journ
   NodeRecord next = record_;
   next.highest_term = highest_term;
   next.journal_second = journal_second;
-  ZED_CHECK(write_record(folder_ / "node.json", next));
+  ZED_CHECK(net::write_record(folder_ / "node.json", next));
   record_ = next;
   return {};
 }
@@ -70,7 +57,7 @@ Status NodeFiles::begin_copy(const JournalRecords& records) {
   // the next reset, the other way round would count records that are not there.
   std::uint64_t last = records.first_seq + records.records.size() - 1;
   ZED_CHECK(copy_->replace(last, records.records));
-  ZED_CHECK(write_record(folder_ / "journal-copy.json", CopyRecord{records.term}));
+  ZED_CHECK(net::write_record(folder_ / "journal-copy.json", CopyRecord{records.term}));
   copy_term_ = records.term;
   return {};
 }

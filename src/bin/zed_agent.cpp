@@ -1,6 +1,7 @@
 // zed-agent: one per machine.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -34,15 +35,26 @@ struct RunOptions {
   std::uint16_t port = 4370;
   std::uint16_t data_port = 4373;
   bool not_dialable = false;
+  bool jobs_as_self = false;
   bool verbose = false;
 };
+
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+/// The small program beside this one; if it is not there, this one can do it too.
+std::filesystem::path supervisor_program() {
+  auto small = own_program().parent_path() / "zed-supervise";
+  return ::access(small.c_str(), X_OK) == 0 ? small : own_program();
+}
 
 Result<bin::AgentConfig> config_of(const RunOptions& options) {
   bin::AgentConfig config;
   ZED_TRY(config.name, NodeName::parse(options.name));
   std::filesystem::path state = std::filesystem::absolute(options.state);
   config.state_folder = state;
-  config.program = std::filesystem::read_symlink("/proc/self/exe");
+  config.program = supervisor_program();
   config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
   for (const std::string& text : options.controllers) {
     ZED_TRY(auto controller, bin::ControllerAddress::parse(text));
@@ -53,6 +65,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   config.facts.simulated = options.gpus != "none";
   config.facts.labels = options.labels;
   config.facts.dialable = !options.not_dialable;
+  config.jobs_as_self = options.jobs_as_self;
   config.beam.name = "zed@" + config.name.str();
   bool own_cookie = options.cookie_file.empty();
   std::filesystem::path cookie = options.cookie_file;
@@ -120,6 +133,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--label", options.labels, "a label that jobs may require");
   run_command->add_flag("--not-dialable", options.not_dialable,
                         "other nodes cannot reach this one");
+  run_command->add_flag("--jobs-as-self", options.jobs_as_self,
+                        "run jobs as this user even if it is root: for development fleets");
   run_command->add_flag("--verbose", options.verbose, "log more");
   std::string folder;
   CLI::App* supervise_command =
@@ -133,6 +148,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (*supervise_command) {
+    const std::string program = supervisor_program().string();
+    if (program != own_program())
+      ::execl(program.c_str(), program.c_str(), "supervise", folder.c_str(), nullptr);
     configure_log("zed-agent supervise", LogLevel::info);
     return proc::supervise(proc::AttemptFolder(folder));
   }

@@ -165,7 +165,8 @@ Status start_agent(const DevFleet& fleet, const DevNode& node) {
                                      "--data-port=" + std::to_string(node.data_port),
                                      "--controller=" + controller,
                                      "--cookie-file=" + fleet.cookie().string(),
-                                     "--run-folder=" + run_folder};
+                                     "--run-folder=" + run_folder,
+                                     "--jobs-as-self"};
   auto started = start_daemon(program, std::move(arguments), state, fleet.log_of(node.name));
   if (!started) return fail(std::move(started).error());
   return {};

@@ -6,11 +6,14 @@
 #include <fstream>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/beneath.hpp"
 #include "net/connection.hpp"
+#include "net/files.hpp"
 #include "net/listener.hpp"
 #include "net/loop.hpp"
 #include "net/signals.hpp"
@@ -365,6 +368,67 @@ TEST(Signals, ArriveOnTheLoopUntilUnwatched) {
   ::raise(SIGUSR1);
   EXPECT_EQ(got, 0);
   EXPECT_TRUE(loop.run_until([&] { return got == SIGUSR1; }, patience));
+}
+
+// ---- files below a folder that others write to --------------------------------------------------
+
+TEST(Beneath, OpensWhatIsThereAndNothingElse) {
+  namespace fs = std::filesystem;
+  Folder folder;
+  const fs::path inside = fs::path(folder.path) / "inside";
+  fs::create_directories(inside / "a/b");
+  fs::create_directories(fs::path(folder.path) / "outside");
+  std::ofstream(fs::path(folder.path) / "outside/secret") << "secret";
+  std::ofstream(inside / "a/b/file") << "mine";
+  fs::create_directory_symlink("../outside", inside / "out");
+  fs::create_directory_symlink("a", inside / "in");
+  fs::create_symlink("../../../outside/secret", inside / "a/b/link");
+  ASSERT_EQ(::mkfifo((inside / "pipe").c_str(), 0600), 0);
+  Fd at(::open(inside.c_str(), O_RDONLY | O_DIRECTORY));
+
+  EXPECT_TRUE(open_file_beneath(at.get(), "a/b/file"));
+  EXPECT_EQ(open_file_beneath(at.get(), "a/b/none").error().code, ErrorCode::not_found);
+  for (const char* path : {"out/secret", "in/b/file", "a/b/link", "pipe", "a"}) {
+    auto opened = open_file_beneath(at.get(), path);
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.error().code, ErrorCode::io) << path;
+  }
+  EXPECT_FALSE(open_beneath(at.get(), "a/b/link", O_PATH));
+  for (const char* path : {"", "/etc", "../outside", "a/../a", "a//b", "./a", "a/."}) {
+    auto opened = open_beneath(at.get(), path, O_RDONLY);
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.error().code, ErrorCode::invalid) << path;
+  }
+}
+
+TEST(Beneath, MakesFoldersThroughNoLink) {
+  namespace fs = std::filesystem;
+  Folder folder;
+  const fs::path inside = fs::path(folder.path) / "inside";
+  fs::create_directories(inside);
+  fs::create_directories(fs::path(folder.path) / "outside");
+  Fd at(::open(inside.c_str(), O_RDONLY | O_DIRECTORY));
+  EXPECT_TRUE(make_folder_beneath(at.get(), "x/y/z", 0755));
+  EXPECT_TRUE(make_folder_beneath(at.get(), "x/y/z", 0755)) << "again";
+  fs::create_directory_symlink("../outside", inside / "out");
+  EXPECT_FALSE(make_folder_beneath(at.get(), "out/new", 0755));
+  EXPECT_FALSE(fs::exists(fs::path(folder.path) / "outside/new"));
+}
+
+TEST(Files, AreWholeOrAsTheyWere) {
+  namespace fs = std::filesystem;
+  Folder folder;
+  const fs::path path = fs::path(folder.path) / "record";
+  EXPECT_EQ(read_file(path).error().code, ErrorCode::not_found);
+  for (Endures endures : {Endures::processes, Endures::power_once_written, Endures::power}) {
+    const std::string text(100'000, static_cast<char>('a' + static_cast<int>(endures)));
+    ASSERT_TRUE(write_file(path, text, endures));
+    EXPECT_EQ(read_file(path).value(), text);
+    EXPECT_EQ(read_file(path, Bytes{99'999}).error().code, ErrorCode::invalid);
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms(0600));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 1);
+  }
+  EXPECT_EQ(write_file(path / "below a file", "x", Endures::power).error().code, ErrorCode::io);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,19 @@ struct WorkerPool::State {
     std::function<void()> done;
   };
 
-  State(Loop& owner, std::size_t limit) : loop(owner), max_queued(limit) {}
+  State(Loop& owner, std::size_t most, std::size_t limit)
+      : loop(owner), most_threads(most), max_queued(limit) {}
+
+  /// The caller has the lock. False: there is none to do any work.
+  bool have_thread() {
+    if (queue.size() <= idle || threads.size() == most_threads) return true;
+    try {
+      threads.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+      // Those that there are do the work too, later.
+    }
+    return !threads.empty();
+  }
 
   void serve() {
     while (auto item = next()) {
@@ -28,7 +41,9 @@ struct WorkerPool::State {
 
   std::unique_ptr<Item> next() {
     std::unique_lock lock(mutex);
+    ++idle;
     changed.wait(lock, [this] { return stopping || !queue.empty(); });
+    --idle;
     if (stopping) return nullptr;
     auto item = std::make_unique<Item>(std::move(queue.front()));
     queue.pop_front();
@@ -36,19 +51,19 @@ struct WorkerPool::State {
   }
 
   Loop& loop;
+  const std::size_t most_threads;
   const std::size_t max_queued;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Item> queue;
   bool stopping = false;
+  std::size_t idle = 0;  ///< threads that wait for work
   std::vector<std::thread> threads;
 };
 
 WorkerPool::WorkerPool(Loop& loop, std::size_t threads, std::size_t max_queued)
-    : state_(std::make_shared<State>(loop, max_queued)) {
+    : state_(std::make_shared<State>(loop, threads, max_queued)) {
   ZED_ASSERT(threads > 0);
-  for (std::size_t i = 0; i < threads; ++i)
-    state_->threads.emplace_back([state = state_.get()] { state->serve(); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -69,6 +84,11 @@ Status WorkerPool::post(std::function<void()> work, std::function<void()> done) 
       return fail(ErrorCode::busy, std::to_string(state_->queue.size()) +
                                        " pieces of work already wait for a worker");
     state_->queue.push_back({std::move(work), std::move(done)});
+    if (!state_->have_thread()) {
+      state_->queue.pop_back();
+      return fail(ErrorCode::busy, "this process may start no thread",
+                  "raise the limit of processes (ulimit -u)");
+    }
   }
   state_->changed.notify_one();
   return {};

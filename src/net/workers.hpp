@@ -14,7 +14,8 @@ namespace zed::net {
 
 class WorkerPool {
 public:
-  /// `threads` at least 1; at most `max_queued` pieces of work wait beside those being done.
+  /// `threads`, at least 1, are started as work comes that nobody is free for; at most `max_queued`
+  /// pieces of it wait beside those being done.
   WorkerPool(Loop& loop, std::size_t threads, std::size_t max_queued);
   /// Waits for work that has begun; drops what waits. Nothing is posted afterwards.
   ~WorkerPool();
@@ -22,7 +23,7 @@ public:
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   /// Runs `work` on a worker, then `done` on the loop. `work` must not throw. Error: `busy` if the
-  /// queue is full (neither is called then). Thread-safe.
+  /// queue is full or no thread can be started (neither is called then). Thread-safe.
   Status post(std::function<void()> work, std::function<void()> done);
 
   /// The same for work with a result: run<T>([] { return compute(); }, [](T t) { … }).

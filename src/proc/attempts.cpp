@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "net/socket.hpp"
+#include "proc/job_cgroup.hpp"
 #include "proc/line_connection.hpp"
 #include "proc/process_tree.hpp"
 #include "proc/spawn.hpp"
@@ -115,11 +116,18 @@ void Attempts::Core::end_remains(const Key& key) {
   std::vector<std::string> mark{"ZED_JOB_ID=" + key.first.str(),
                                 "ZED_GENERATION=" + key.second.str()};
   auto remains = std::make_shared<std::size_t>(0);
-  auto kill_all = [mark, remains] {
+  auto kill_all = [mark, remains, folder = folder_of(key)] {
     auto pids = processes_with_environment(mark);
     for (pid_t pid : pids)
       ::kill(pid, SIGKILL);
     *remains = pids.size();
+    auto path = folder.read_cgroup();
+    auto group = path ? JobCgroup::find(*path) : std::nullopt;
+    if (!group) return;
+    // Those that shed their environment too.
+    if (auto killed = group->kill(); !killed) log_warning(killed.error().describe());
+    *remains += group->is_populated() ? 1 : 0;
+    if (*remains == 0) group->remove();
   };
   auto then = [self = weak_from_this(), key, remains] {
     auto core = self.lock();
@@ -183,8 +191,8 @@ void Attempts::launch(Launch launch, std::function<void(Status)> done) {
     // Listening before the supervisor runs, so that connecting never races with its start.
     ZED_TRY(net::Fd listener, net::listen_unix(launch.control_socket));
     ZED_CHECK(folder.write_launch(launch));
-    return spawn_detached(core->program, {"supervise", folder.path().string()}, listener,
-                          folder.path() / "supervisor.log");
+    return spawn_leaving(core->program, {"supervise", folder.path().string()}, listener,
+                         folder.path() / "supervisor.log");
   };
   auto then = [weak = std::weak_ptr<Core>(core_), key, control, done](Status started) {
     auto core = weak.lock();

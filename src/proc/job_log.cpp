@@ -1,5 +1,6 @@
 #include "proc/job_log.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,9 +12,11 @@
 #include <cstdio>
 #include <ctime>
 #include <map>
-#include <system_error>
+#include <memory>
+#include <optional>
 
 #include "base/text.hpp"
+#include "net/beneath.hpp"
 
 namespace zed::proc {
 namespace {
@@ -25,43 +28,53 @@ constexpr std::size_t longest_line = 16 * 1024;
 constexpr std::size_t page_bytes = 64 * 1024;
 constexpr std::size_t time_width = 24;  // "2024-04-13T10:00:00.000Z"
 
-struct Segment {
-  std::filesystem::path path;
-  std::int64_t size = 0;
-};
+constexpr char place[] = ".zed/log";
 
-std::filesystem::path segment_path(const std::filesystem::path& folder, std::int64_t start) {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "%020lld.log", static_cast<long long>(start));
-  return folder / name.data();
+/// Opens a job's folder, of which nothing but the name is trusted.
+Result<Fd> open_job_folder(const std::filesystem::path& job_folder) {
+  Fd folder(::open(job_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail(system_error(errno, "open the job's folder " + job_folder.string()));
+  return folder;
 }
 
-/// Segments by the offset of their first byte.
-Result<std::map<std::int64_t, Segment>> segments_of(const std::filesystem::path& folder) {
-  std::map<std::int64_t, Segment> segments;
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return segments;
-  if (error) return fail(ErrorCode::io, "read " + folder.string() + ": " + error.message());
-  for (const auto& entry : entries) {
-    std::string name = entry.path().filename().string();
-    std::int64_t start = 0;
-    auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), start);
-    if (bad != std::errc{} || std::string_view(end) != ".log") continue;
-    auto size = static_cast<std::int64_t>(entry.file_size(error));
-    if (!error) segments[start] = {entry.path(), size};
+std::string segment_name(std::int64_t start) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "%020lld.log", static_cast<long long>(start));
+  return name.data();
+}
+
+/// The number in a segment's name.
+std::optional<std::int64_t> start_of(std::string_view name) {
+  std::int64_t start = 0;
+  auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), start);
+  bool ours = bad == std::errc{} && std::string_view(end) == ".log" && name == segment_name(start);
+  return ours ? std::optional(start) : std::nullopt;
+}
+
+/// Sizes of the segments, by the offset of their first byte. Only regular files count.
+using Segments = std::map<std::int64_t, std::int64_t>;
+
+Result<Segments> segments_of(int folder) {
+  // A descriptor of its own: reading moves the position.
+  int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::unique_ptr<DIR, int (*)(DIR*)> entries(own >= 0 ? ::fdopendir(own) : nullptr, ::closedir);
+  if (!entries) return fail(system_error(errno, "read the job's log"));
+  Segments segments;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    auto start = start_of(entry->d_name);
+    struct stat status {};
+    if (!start || ::fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(status.st_mode)) segments[*start] = status.st_size;
   }
   return segments;
 }
 
-Result<std::string> read_range(const std::filesystem::path& path, std::int64_t from,
+Result<std::string> read_range(int folder, std::int64_t start, std::int64_t from,
                                std::size_t limit) {
-  // A job may put anything in its own folder: never follow a link, never block on a pipe.
-  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) return fail(system_error(errno, "read " + path.string()));
+  ZED_TRY(auto file, net::open_file_beneath(folder, segment_name(start)));
   std::string text(limit, '\0');
   ssize_t n = ::pread(file.get(), text.data(), limit, from);
-  if (n < 0) return fail(system_error(errno, "read " + path.string()));
+  if (n < 0) return fail(system_error(errno, "read " + segment_name(start)));
   text.resize(static_cast<std::size_t>(n));
   return text;
 }
@@ -99,11 +112,10 @@ std::size_t start_of_last_lines(std::string_view text, std::int64_t lines) {
   return start;
 }
 
-Result<std::int64_t> offset_from_end(const std::map<std::int64_t, Segment>& segments,
-                                     std::int64_t lines) {
-  const auto& [start, segment] = *segments.rbegin();
-  std::int64_t from = std::max<std::int64_t>(0, segment.size - std::int64_t{page_bytes});
-  ZED_TRY(std::string text, read_range(segment.path, from, page_bytes));
+Result<std::int64_t> offset_from_end(int folder, const Segments& segments, std::int64_t lines) {
+  const auto& [start, size] = *segments.rbegin();
+  std::int64_t from = std::max<std::int64_t>(0, size - std::int64_t{page_bytes});
+  ZED_TRY(std::string text, read_range(folder, start, from, page_bytes));
   std::size_t whole = text.rfind('\n') + 1;
   std::size_t at = start_of_last_lines(std::string_view(text).substr(0, whole), lines);
   if (at == 0 && from > 0) at = text.find('\n') + 1;  // not in the middle of a line
@@ -112,25 +124,26 @@ Result<std::int64_t> offset_from_end(const std::map<std::int64_t, Segment>& segm
 
 }  // namespace
 
-Result<JobLogWriter> JobLogWriter::open(std::filesystem::path folder, JobLogLimits limits) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorCode::io, "create " + folder.string() + ": " + error.message());
-  ZED_TRY(auto segments, segments_of(folder));
+Result<JobLogWriter> JobLogWriter::open(const std::filesystem::path& job_folder,
+                                        JobLogLimits limits) {
   JobLogWriter writer;
-  writer.folder_ = std::move(folder);
   writer.limits_ = limits;
+  ZED_TRY(auto job, open_job_folder(job_folder));
+  auto folder = net::make_folder_beneath(job.get(), place, 0755);
+  if (!folder) return fail(std::move(folder).error().with("open the job's log"));
+  writer.folder_ = std::move(*folder);
+  ZED_TRY(auto segments, segments_of(writer.folder_.get()));
   if (segments.empty()) {
     ZED_CHECK(writer.begin_segment());
     return writer;
   }
-  const auto& [start, segment] = *segments.rbegin();
+  const auto& [start, size] = *segments.rbegin();
   writer.segment_start_ = start;
-  writer.end_ = start + segment.size;
-  writer.file_.reset(::open(segment.path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
-  if (!writer.file_) return fail(system_error(errno, "open " + segment.path.string()));
-  ZED_TRY(std::string last, segment.size > 0 ? read_range(segment.path, segment.size - 1, 1)
-                                             : Result<std::string>(std::string("\n")));
+  writer.end_ = start + size;
+  ZED_TRY(writer.file_, net::open_beneath(writer.folder_.get(), segment_name(start),
+                                          O_WRONLY | O_APPEND | O_NONBLOCK));
+  ZED_TRY(std::string last, size > 0 ? read_range(writer.folder_.get(), start, size - 1, 1)
+                                     : Result<std::string>(std::string("\n")));
   if (last != "\n" && ::write(writer.file_.get(), "\n", 1) == 1) ++writer.end_;
   return writer;
 }
@@ -157,7 +170,6 @@ Status JobLogWriter::finish(WallTime now) {
     ZED_CHECK(write_line(source, partial(source), now));
     partial(source).clear();
   }
-  if (::fdatasync(file_.get()) != 0) return fail(system_error(errno, "sync the job's log"));
   return {};
 }
 
@@ -176,47 +188,58 @@ Status JobLogWriter::write_line(LogSource source, std::string_view text, WallTim
 }
 
 Status JobLogWriter::begin_segment() {
-  std::filesystem::path path = segment_path(folder_, end_);
-  file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file_) return fail(system_error(errno, "open " + path.string()));
+  const std::string name = segment_name(end_);
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND;
+  auto file = net::open_beneath(folder_.get(), name, flags, 0644);
+  if (!file && file.error().code == ErrorCode::exists) {
+    // Whatever the job put there is not ours.
+    ::unlinkat(folder_.get(), name.c_str(), 0);
+    file = net::open_beneath(folder_.get(), name, flags, 0644);
+  }
+  if (!file) return fail(std::move(file).error().with("begin a segment of the job's log"));
+  file_ = std::move(*file);
   segment_start_ = end_;
   return drop_old_segments();
 }
 
 Status JobLogWriter::drop_old_segments() {
-  ZED_TRY(auto segments, segments_of(folder_));
+  ZED_TRY(auto segments, segments_of(folder_.get()));
   std::int64_t total = 0;
   for (const auto& entry : segments)
-    total += entry.second.size;
+    total += entry.second;
   while (total > limits_.total.value && segments.size() > 2) {
     auto oldest = std::next(segments.begin());
-    total -= oldest->second.size;
-    std::error_code error;
-    std::filesystem::remove(oldest->second.path, error);
-    if (error) return fail(ErrorCode::io, "remove an old log segment: " + error.message());
+    total -= oldest->second;
+    if (::unlinkat(folder_.get(), segment_name(oldest->first).c_str(), 0) != 0 && errno != ENOENT)
+      return fail(system_error(errno, "remove an old segment of the job's log"));
     segments.erase(oldest);
   }
   return {};
 }
 
-Result<LogPage> read_log(const std::filesystem::path& folder, std::int64_t offset) {
+Result<LogPage> read_log(const std::filesystem::path& job_folder, std::int64_t offset) {
+  const std::string what = "read the log in " + job_folder.string();
+  ZED_TRY(auto job, open_job_folder(job_folder));
+  auto opened = net::open_beneath(job.get(), place, O_RDONLY | O_DIRECTORY);
+  if (!opened) return fail(std::move(opened).error().with(what));
+  const int folder = opened->get();
   ZED_TRY(auto segments, segments_of(folder));
-  if (segments.empty()) return fail(ErrorCode::not_found, "there is no log in " + folder.string());
+  if (segments.empty()) return fail(ErrorCode::not_found, what + ": there is none");
   LogPage page;
   if (offset < 0) {
-    ZED_TRY(page.offset, offset_from_end(segments, -offset));
+    ZED_TRY(page.offset, offset_from_end(folder, segments, -offset));
   } else {
     page.offset = offset;
   }
   page.end = page.offset;
   auto at = segments.upper_bound(page.offset);
   if (at != segments.begin()) --at;
-  if (page.offset >= at->first + at->second.size && std::next(at) != segments.end()) {
+  if (page.offset >= at->first + at->second && std::next(at) != segments.end()) {
     ++at;
     page.offset = at->first;
   }
   std::int64_t within = std::max<std::int64_t>(0, page.offset - at->first);
-  ZED_TRY(std::string text, read_range(at->second.path, within, page_bytes));
+  ZED_TRY(std::string text, read_range(folder, at->first, within, page_bytes));
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
     page.lines.push_back(line_of(std::string_view(text).substr(begin, end - begin)));

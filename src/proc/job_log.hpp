@@ -6,6 +6,7 @@
 //   .zed/log/00000000000008388637.log   named by the offset of its first byte in the whole log
 //
 // o: standard output, e: standard error, z: a word of Zed's own. A line over 16 KiB is broken up.
+// The folder is the job's: no symlink in it is followed and nothing outside of it is written.
 // Beyond 64 MiB the oldest segments but the first go: the start of a log says what was run, its end
 // what went wrong. Offsets count on; a reader that asks for what is gone is taken to what is there.
 
@@ -31,12 +32,15 @@ struct JobLogLimits {
 /// Appends. One writer a job: its supervisor. Not thread-safe.
 class JobLogWriter {
 public:
-  /// Opens the log in `folder` (made if need be) at its end; a torn last line is ended first.
-  static Result<JobLogWriter> open(std::filesystem::path folder, JobLogLimits limits = {});
+  /// Opens the log in the job's folder (made if need be) at its end; a torn last line is ended
+  /// first. Whatever the job does to `.zed` afterwards, lines go to the folder that was opened.
+  /// Errors: `io` (also a symlink where the log should be), `no_space`.
+  static Result<JobLogWriter> open(const std::filesystem::path& job_folder,
+                                   JobLogLimits limits = {});
 
   /// Bytes as they came from a pipe; lines are put together across calls, one source at a time.
   Status append(LogSource source, std::string_view bytes, WallTime now);
-  /// Writes lines that have not ended yet as if they had.
+  /// Writes lines that have not ended yet as if they had. The closing snapshot makes them durable.
   Status finish(WallTime now);
 
 private:
@@ -45,7 +49,7 @@ private:
   Status drop_old_segments();
   std::string& partial(LogSource source) { return source == LogSource::error ? error_ : output_; }
 
-  std::filesystem::path folder_;
+  net::Fd folder_;
   JobLogLimits limits_;
   net::Fd file_;
   std::int64_t segment_start_ = 0;
@@ -54,9 +58,9 @@ private:
   std::string error_;
 };
 
-/// Lines from `offset` on (negative: that many lines from the end), about 64 KiB of them at the
-/// most. A line that is still being written is not there yet. Errors: `not_found` if there is no
-/// log, `io`.
-Result<LogPage> read_log(const std::filesystem::path& folder, std::int64_t offset);
+/// Lines of the log in a job's folder, from `offset` on (negative: that many from the end), about
+/// 64 KiB of them at the most. A line that is still being written is not there yet. Errors:
+/// `not_found` if there is no log, `io`.
+Result<LogPage> read_log(const std::filesystem::path& job_folder, std::int64_t offset);
 
 }  // namespace zed::proc

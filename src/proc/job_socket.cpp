@@ -1,12 +1,13 @@
 #include "proc/job_socket.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include <fcntl.h>
 
+#include <cerrno>
 #include <cmath>
 #include <map>
 
 #include "base/describe.hpp"
+#include "net/beneath.hpp"
 #include "net/listener.hpp"
 #include "net/socket.hpp"
 #include "proc/line_connection.hpp"
@@ -111,18 +112,17 @@ Status check_job_path(const std::filesystem::path& directory, const std::string&
     if (relative.is_absolute() || part == "..")
       return fail(ErrorCode::invalid, "path \"" + path + "\" leaves the job's folder",
                   "paths of a checkpoint are relative to ZED_JOB_DIR");
-  // Every component is looked at by itself: a link could lead anywhere.
-  std::filesystem::path at = directory;
-  for (const auto& part : relative) {
-    at /= part;
-    struct stat info {};
-    if (::lstat(at.c_str(), &info) != 0)
-      return fail(ErrorCode::not_found, "\"" + path + "\" is not in the job's folder",
-                  "write and close the files before asking for the checkpoint");
-    if (S_ISLNK(info.st_mode))
-      return fail(ErrorCode::invalid, "\"" + path + "\" goes through a symbolic link");
-  }
-  return {};
+  const std::string below = relative.lexically_normal().string();
+  net::Fd folder(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail(net::system_error(errno, "open the job's folder"));
+  if (below == "." || below.empty()) return {};
+  auto found = net::open_beneath(
+      folder.get(), below.ends_with('/') ? below.substr(0, below.size() - 1) : below, O_PATH);
+  if (found) return {};
+  if (found.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, "\"" + path + "\" is not in the job's folder",
+                "write and close the files before asking for the checkpoint");
+  return fail(ErrorCode::invalid, "\"" + path + "\" goes through a symbolic link or a file");
 }
 
 struct JobSocket::Core {

@@ -4,8 +4,10 @@
 //   launch.json      all that the supervisor needs; durable before any process exists
 //   supervisor.json  who supervises (its identity), written once its control socket listens
 //   exit.json        how it ended; durable before anyone hears of it
+//   cgroup           path of the control group that its processes are in, if they have one
 //
-// The folder goes when the controller has acknowledged the end.
+// Each is written once. One that a loss of power left torn is taken for none: nobody was told of
+// it. The folder goes when the controller has acknowledged the end.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +18,7 @@
 
 #include "base/result.hpp"
 #include "env/attempts.hpp"
+#include "net/files.hpp"
 #include "proc/identity.hpp"
 
 namespace zed::proc {
@@ -49,12 +52,16 @@ public:
 
   /// Makes the folder if need be. Durable when it returns.
   Status write_launch(const Launch& launch) const;
+  /// Survives the end of any process; after a loss of power it has no meaning.
   Status write_supervisor(const ProcessIdentity& identity) const;
   Status write_exit(const ExitRecord& exit) const;
+  /// Survives as write_supervisor() does.
+  Status write_cgroup(const std::filesystem::path& path) const;
   /// Errors: `not_found`, `corrupt`.
   Result<Launch> read_launch() const;
   Result<ProcessIdentity> read_supervisor() const;
   Result<ExitRecord> read_exit() const;
+  Result<std::filesystem::path> read_cgroup() const;
   Status remove() const;
 
 private:
@@ -65,10 +72,7 @@ private:
 /// and left alone.
 std::vector<AttemptFolder> attempt_folders(const std::filesystem::path& attempts);
 
-/// Writes a file so that after a crash it is either whole or as before: write, fsync, rename, fsync
-/// the folder.
-Status write_file_durably(const std::filesystem::path& path, const std::string& text);
-/// At most `limit` bytes. Errors: `not_found`, `io`, `invalid` if it is longer.
-Result<std::string> read_file(const std::filesystem::path& path, Bytes limit = mebibytes(4));
+using net::read_file;
+using net::write_file_durably;
 
 }  // namespace zed::proc

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,8 +17,10 @@
 #include "net/socket.hpp"
 #include "proc/attempts.hpp"
 #include "proc/exit_words.hpp"
+#include "proc/job_cgroup.hpp"
 #include "proc/job_log.hpp"
 #include "proc/job_socket.hpp"
+#include "proc/job_user.hpp"
 #include "proc/process_tree.hpp"
 #include "proc/supervisor.hpp"
 
@@ -47,7 +50,7 @@ std::string log_text(const fs::path& job) {
   std::string text;
   std::int64_t offset = 0;
   for (;;) {
-    auto page = read_log(job / ".zed" / "log", offset);
+    auto page = read_log(job, offset);
     if (!page || page->end == offset) return text;
     for (const LogLine& line : page->lines)
       text += line.text + "\n";
@@ -63,6 +66,8 @@ public:
     fs::create_directories(scratch_ / "attempts");
     restart_agent();
   }
+
+  std::optional<JobUser> user;  ///< of jobs that start from now on; none: as we are
 
   /// A new run of the agent: what runs is adopted.
   void restart_agent() {
@@ -97,6 +102,12 @@ public:
     launch.request.time_left = time_left;
     launch.request.lease = lease;
     launch.directory = scratch_ / "job";
+    if (user) {
+      launch.uid = user->uid;
+      launch.gid = user->gid;
+      net::Fd folder(::open(launch.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      ASSERT_TRUE(give_to(folder.get(), *user));
+    }
     launch.control_socket = scratch_ / "c.sock";
     launch.environment = {{"PATH", "/usr/bin:/bin"},
                           {"ZED_JOB_ID", attempt.job.str()},
@@ -304,7 +315,7 @@ TEST(Supervisor, BoundsALogWithoutLineBreaks) {
   for (const auto& entry : fs::directory_iterator(scratch / "job/.zed/log"))
     size += entry.file_size();
   EXPECT_LT(size, std::uintmax_t{80} << 20);
-  auto page = read_log(scratch / "job/.zed/log", -3);
+  auto page = read_log(scratch / "job", -3);
   ASSERT_TRUE(page);
   ASSERT_GE(page->lines.size(), 2u);
   EXPECT_EQ(page->lines[page->lines.size() - 2].text, "the end");
@@ -312,41 +323,175 @@ TEST(Supervisor, BoundsALogWithoutLineBreaks) {
 
 TEST(JobLog, PutsLinesTogetherAcrossReadsAndKeepsTheSourcesApart) {
   Scratch scratch;
-  auto log = JobLogWriter::open(scratch / "log").value();
+  fs::create_directories(scratch / "job");
+  auto log = JobLogWriter::open(scratch / "job").value();
   ASSERT_TRUE(log.append(LogSource::output, "hel", {1000}));
   ASSERT_TRUE(log.append(LogSource::error, "bad\n", {1500}));
   ASSERT_TRUE(log.append(LogSource::output, "lo\nmore", {2000}));
-  auto page = read_log(scratch / "log", 0).value();
+  auto page = read_log(scratch / "job", 0).value();
   ASSERT_EQ(page.lines.size(), 2u);
   EXPECT_EQ(page.lines[0], (LogLine{{1500}, true, "bad"}));
   EXPECT_EQ(page.lines[1], (LogLine{{2000}, false, "hello"}));
   ASSERT_TRUE(log.finish({3000}));
-  auto rest = read_log(scratch / "log", page.end).value();
+  auto rest = read_log(scratch / "job", page.end).value();
   ASSERT_EQ(rest.lines.size(), 1u);
   EXPECT_EQ(rest.lines[0].text, "more");
-  EXPECT_EQ(read_log(scratch / "log", -1).value().lines.size(), 1u);
+  EXPECT_EQ(read_log(scratch / "job", -1).value().lines.size(), 1u);
 }
 
 TEST(JobLog, DropsTheMiddleAndGoesOnCounting) {
   Scratch scratch;
-  auto log = JobLogWriter::open(scratch / "log", {{1000}, {3000}}).value();
+  fs::create_directories(scratch / "job");
+  auto log = JobLogWriter::open(scratch / "job", {{1000}, {3000}}).value();
   for (int i = 0; i < 500; ++i)
     ASSERT_TRUE(log.append(LogSource::output, "line " + std::to_string(i) + "\n", {0}));
-  EXPECT_EQ(read_log(scratch / "log", 0).value().lines[0].text, "line 0");
-  EXPECT_EQ(read_log(scratch / "log", -1).value().lines[0].text, "line 499");
-  auto gone = read_log(scratch / "log", 2000).value();
+  EXPECT_EQ(read_log(scratch / "job", 0).value().lines[0].text, "line 0");
+  EXPECT_EQ(read_log(scratch / "job", -1).value().lines[0].text, "line 499");
+  auto gone = read_log(scratch / "job", 2000).value();
   EXPECT_GT(gone.offset, 2000);  // taken to the next line that is still there
 }
 
 TEST(JobLog, ATornLastLineIsEnded) {
   Scratch scratch;
-  fs::create_directories(scratch / "log");
-  std::ofstream(scratch / "log/00000000000000000000.log") << "torn";
-  auto log = JobLogWriter::open(scratch / "log").value();
+  fs::create_directories(scratch / "job/.zed/log");
+  std::ofstream(scratch / "job/.zed/log/00000000000000000000.log") << "torn";
+  auto log = JobLogWriter::open(scratch / "job").value();
   ASSERT_TRUE(log.append(LogSource::output, "next\n", {0}));
-  auto page = read_log(scratch / "log", 0).value();
+  auto page = read_log(scratch / "job", 0).value();
   ASSERT_EQ(page.lines.size(), 2u);
   EXPECT_EQ(page.lines[1].text, "next");
+}
+
+TEST(JobLog, FollowsNoLinkThatAJobPutThere) {
+  const std::string first = "00000000000000000000.log";
+  Scratch scratch;
+  fs::create_directories(scratch / "job");
+  fs::create_directories(scratch / "outside/log");
+  std::ofstream(scratch / "outside/secret") << "secret\n";
+
+  fs::create_directory_symlink(scratch / "outside", scratch / "job/.zed");
+  EXPECT_EQ(JobLogWriter::open(scratch / "job").error().code, ErrorCode::io);
+  EXPECT_EQ(read_log(scratch / "job", 0).error().code, ErrorCode::io);
+  EXPECT_TRUE(fs::is_empty(scratch / "outside/log"));
+
+  fs::remove(scratch / "job/.zed");
+  fs::create_directories(scratch / "job/.zed");
+  fs::create_directory_symlink(scratch / "outside/log", scratch / "job/.zed/log");
+  EXPECT_EQ(JobLogWriter::open(scratch / "job").error().code, ErrorCode::io);
+  EXPECT_TRUE(fs::is_empty(scratch / "outside/log"));
+
+  // A segment that is a link is none: its place is taken, its target is left alone and never shown.
+  fs::remove(scratch / "job/.zed/log");
+  fs::create_directories(scratch / "job/.zed/log");
+  fs::create_symlink(scratch / "outside/secret", scratch / "job/.zed/log" / first);
+  EXPECT_EQ(read_log(scratch / "job", 0).error().code, ErrorCode::not_found);
+  auto log = JobLogWriter::open(scratch / "job").value();
+  ASSERT_TRUE(log.append(LogSource::output, "mine\n", {0}));
+  std::ifstream secret(scratch / "outside/secret");
+  std::string text;
+  std::getline(secret, text, '\0');
+  EXPECT_EQ(text, "secret\n");
+  EXPECT_EQ(read_log(scratch / "job", 0).value().lines.at(0).text, "mine");
+}
+
+TEST(JobLog, StaysInItsFolderWhateverTheJobDoesToTheName) {
+  Scratch scratch;
+  fs::create_directories(scratch / "job");
+  fs::create_directories(scratch / "outside/log");
+  auto log = JobLogWriter::open(scratch / "job", {{100}, {3000}}).value();
+  ASSERT_TRUE(log.append(LogSource::output, "one\n", {0}));
+  fs::rename(scratch / "job/.zed", scratch / "job/moved");
+  fs::create_directory_symlink(scratch / "outside", scratch / "job/.zed");
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(log.append(LogSource::output, "and many more lines\n", {0}));
+  EXPECT_TRUE(fs::is_empty(scratch / "outside/log"));
+  EXPECT_FALSE(fs::is_empty(scratch / "job/moved/log"));
+}
+
+// ---- control groups -----------------------------------------------------------------------------
+
+TEST(Supervisor, EndsWhatShedItsEnvironmentAndItsSession) {
+  if (auto group = JobCgroup::make("test"); !group || !group->remove())
+    GTEST_SKIP() << "this machine lets us make no cgroup";
+  Scratch scratch;
+  Machine machine(scratch);
+  machine.start("setsid env -i /bin/sh -c 'trap \"\" TERM HUP; echo $$ > child; "
+                "while :; do sleep 0.2; done' & while [ ! -s child ]; do sleep 0.05; done; "
+                "cat /proc/self/cgroup > group; echo ready; wait");
+  machine.wait_for_file("group");
+  EXPECT_NE(machine.file("group").find("zed-job-"), std::string::npos);
+  const pid_t child = static_cast<pid_t>(std::stol(machine.file("child")));
+  ASSERT_EQ(::kill(child, 0), 0);
+  ::kill(machine.supervisor(), SIGKILL);
+  EXPECT_EQ(machine.wait_for_exit().kind, ExitRecord::Kind::supervisor_lost);
+  EXPECT_TRUE(machine.lost());
+  EXPECT_FALSE(identity_of(child)) << "it was still there when the GPU was offered again";
+}
+
+TEST(JobCgroup, IsNoneOfAnybodyElses) {
+  for (const char* path : {"/", "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/tmp/zed-job-x",
+                           "/sys/fs/cgroup/unified/../zed-job-x", "zed-job-x", ""})
+    EXPECT_FALSE(JobCgroup::find(path)) << path;
+}
+
+// ---- whose processes a job's are ----------------------------------------------------------------
+
+TEST(JobUser, IsNeverRootAndMustExist) {
+  EXPECT_EQ(find_job_user("root").error().code, ErrorCode::refused);
+  auto none = find_job_user("zed-no-such-user");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::not_found);
+  EXPECT_NE(none.error().hint.find("useradd"), std::string::npos);
+  if (::geteuid() == 0) {
+    EXPECT_EQ(user_of_jobs("root").error().code, ErrorCode::refused);
+    EXPECT_EQ(user_of_jobs("nobody").value()->uid, find_job_user("nobody")->uid);
+  } else {
+    EXPECT_FALSE(user_of_jobs(std::nullopt).value());
+    EXPECT_EQ(user_of_jobs("nobody").error().code, ErrorCode::refused);
+  }
+}
+
+TEST(JobUser, GetsTheFolderAndNothingBeyondIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  auto user = find_job_user("nobody");
+  if (!user) GTEST_SKIP() << "this machine has no user nobody";
+  Scratch scratch;
+  fs::create_directories(scratch / "job/sub");
+  std::ofstream(scratch / "job/sub/file") << "x";
+  std::ofstream(scratch / "outside") << "x";
+  std::ofstream(scratch / "linked") << "x";
+  fs::create_symlink(scratch / "outside", scratch / "job/link");
+  fs::create_hard_link(scratch / "linked", scratch / "job/hard");
+  net::Fd folder(::open((scratch / "job").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(give_to(folder.get(), *user));
+  auto owner = [](const fs::path& path) {
+    struct stat status {};
+    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+    return status.st_uid;
+  };
+  for (const char* given : {"job", "job/sub", "job/sub/file", "job/link"})
+    EXPECT_EQ(owner(scratch / given), user->uid) << given;
+  for (const char* kept : {"outside", "linked", "job/hard"})
+    EXPECT_EQ(owner(scratch / kept), 0U) << kept;
+}
+
+TEST(Supervisor, RunsAJobOfARootAgentAsItsUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  auto user = find_job_user("nobody");
+  if (!user) GTEST_SKIP() << "this machine has no user nobody";
+  Scratch scratch;
+  fs::permissions(scratch / ".", fs::perms(0711));
+  Machine machine(scratch);
+  machine.user = *user;
+  machine.start("echo uid $(id -u) groups $(id -G); echo mine > file; "
+                "kill -9 $PPID && echo killed the supervisor; exit 0");
+  EXPECT_EQ(machine.wait_for_exit().kind, ExitRecord::Kind::success);
+  const std::string log = log_text(scratch / "job");
+  EXPECT_NE(log.find("uid " + std::to_string(user->uid) + " groups " + std::to_string(user->gid)),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(log.find("killed the supervisor"), std::string::npos);
+  EXPECT_EQ(machine.file("file"), "mine\n");
 }
 
 TEST(JobPath, StaysInsideTheJobsFolder) {

@@ -21,8 +21,10 @@
 #include "net/fd.hpp"
 #include "proc/control.hpp"
 #include "proc/exit_words.hpp"
+#include "proc/job_cgroup.hpp"
 #include "proc/job_log.hpp"
 #include "proc/process_tree.hpp"
+#include "proc/spawn.hpp"
 
 namespace zed::proc {
 namespace {
@@ -72,6 +74,7 @@ struct ChildSetup {
   int output;
   int error;
   int failure;  ///< an errno is written here if exec does not happen
+  int cgroup;   ///< joined by writing here; -1: none
   pid_t supervisor;
 
   [[noreturn]] void give_up() const {
@@ -89,6 +92,7 @@ struct ChildSetup {
 
   [[noreturn]] void run() const {
     ::setpgid(0, 0);
+    if (cgroup >= 0 && ::write(cgroup, "0", 1) != 1) give_up();
     if (!become_user()) give_up();
     // After the uid change, which clears it. If the supervisor is already gone, so are we.
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up();
@@ -135,6 +139,9 @@ private:
   int timeout_ms() const;
   int finish(ExitRecord exit);
   void tell_all(const Report& report);
+  void make_cgroup();
+  void signal_all(int signal) const;
+  long memory_kills() const;
   void say(const std::string& text) {
     // A full disk must not end the job: its log loses lines, nothing else.
     (void)log_.append(LogSource::zed, text + "\n", wall_clock());
@@ -157,7 +164,27 @@ private:
   std::optional<Instant> lease_until_;
   std::optional<Instant> time_out_at_;
   long memory_kills_before_ = 0;
+  std::optional<JobCgroup> cgroup_;
 };
+
+void Supervisor::make_cgroup() {
+  cgroup_ = JobCgroup::make(folder_.path().filename().string());
+  if (!cgroup_) return;
+  // Without this word the agent could not end what is in it if we are killed.
+  if (folder_.write_cgroup(cgroup_->path())) return;
+  cgroup_->remove();
+  cgroup_.reset();
+}
+
+void Supervisor::signal_all(int signal) const {
+  if (signal == SIGKILL && cgroup_) (void)cgroup_->kill();
+  signal_descendants(signal);
+}
+
+long Supervisor::memory_kills() const {
+  auto counted = cgroup_ ? cgroup_->out_of_memory_kills() : std::nullopt;
+  return counted ? *counted : out_of_memory_kills();
+}
 
 Status Supervisor::watch_signals() {
   sigset_t watched;
@@ -181,13 +208,15 @@ Status Supervisor::start_job() {
     environment.push_back(name + "=" + value);
   auto argv_pointers = pointers_to(argv);
   auto environment_pointers = pointers_to(environment);
-  memory_kills_before_ = out_of_memory_kills();
+  make_cgroup();
+  memory_kills_before_ = memory_kills();
   ChildSetup setup{launch_,
                    argv_pointers.data(),
                    environment_pointers.data(),
                    output.write.get(),
                    error.write.get(),
                    failure.write.get(),
+                   cgroup_ ? cgroup_->join_descriptor() : -1,
                    ::getpid()};
   job_ = ::fork();
   if (job_ < 0) return fail(system_error(errno, "fork"));
@@ -321,7 +350,7 @@ void Supervisor::keep_deadlines() {
     begin_stop(ExitRecord::Kind::stopped, "the lease of this exclusive job ran out");
   }
   if (kill_at_ && now >= *kill_at_) {
-    signal_descendants(SIGKILL);
+    signal_all(SIGKILL);
     // What is forked between the look and the kill is met in the next round.
     kill_at_ = now + Millis{100};
   }
@@ -375,6 +404,7 @@ int Supervisor::finish(ExitRecord exit) {
     if (i + 1 == tries) return 1;
     ::poll(nullptr, 0, 1000);
   }
+  if (cgroup_) cgroup_->remove();
   accept_client();
   tell_all(ExitedReport{exit});
   return 0;
@@ -403,7 +433,7 @@ int Supervisor::run() {
     wait_for_something();
     keep_deadlines();
   }
-  bool out_of_memory = out_of_memory_kills() > memory_kills_before_;
+  bool out_of_memory = memory_kills() > memory_kills_before_;
   ExitRecord exit = exit_record_of(*first_status_, stopping_, out_of_memory);
   exit.ran = boot_clock() - started_;
   return finish(exit);
@@ -412,14 +442,16 @@ int Supervisor::run() {
 }  // namespace
 
 int supervise(const AttemptFolder& folder) {
-  // Out of the agent's session and kill group.
-  ::setsid();
+  if (auto left = leave_for_background(); !left) {
+    log_error(left.error().describe());
+    return 1;
+  }
   auto launch = folder.read_launch();
   if (!launch) {
     log_error(launch.error().describe());
     return 1;
   }
-  auto log = JobLogWriter::open(std::filesystem::path(launch->directory) / ".zed" / "log");
+  auto log = JobLogWriter::open(launch->directory);
   if (!log) {
     ExitRecord exit;
     exit.kind = ExitRecord::Kind::start_failed;
