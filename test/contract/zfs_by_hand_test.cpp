@@ -6,8 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "contract/contract.hpp"
-#include "contract/zfs_subject.hpp"
+#include "contract/zfs_fixture.hpp"
 #include "store/zfs/zfs_store.hpp"
 
 namespace zed::contract {
@@ -84,7 +83,7 @@ TEST_F(ByHand, ADestructionARenameAndAPropertyAreNoticed) {
   EXPECT_REFUSED("not_found", store().inspect(ds("jobs/other")));
 }
 
-TEST_F(ByHand, OddValuesAndNamesHideNothing) {
+TEST_F(ByHand, S40_S1064_OddValuesAndNamesHideNothing) {
   hand({"set", "com.zed:note=tab\there\nand a line", full()});
   hand({"create", zfs_->full("jobs/with space")});
   hand({"snapshot", full() + "@with space"});
@@ -133,7 +132,11 @@ TEST_F(ByHand, WhatIsInUseIsNotPulledAway) {
   auto path = store().open_live(job).value();
   int file = ::open((path / "w").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
-  EXPECT_REFUSED("busy", store().rename(job, ds("jobs/elsewhere")));
+  auto renamed = store().rename(job, ds("jobs/elsewhere"));
+  EXPECT_REFUSED("busy", renamed);
+  EXPECT_NE(renamed.error().hint.find("(pid " + std::to_string(::getpid()) + ")"),
+            std::string::npos)
+      << renamed.error().hint;
   EXPECT_REFUSED("busy", store().revert_live(job));
   EXPECT_REFUSED("busy", store().destroy(job));
   EXPECT_EQ(now().snapshots.size(), 1U);
@@ -142,18 +145,12 @@ TEST_F(ByHand, WhatIsInUseIsNotPulledAway) {
   EXPECT_OK(store().destroy(ds("jobs/elsewhere")));
 }
 
-TEST_F(ByHand, AQuotaIsNoSpace) {
+TEST_F(ByHand, Z17450_AQuotaIsNoSpace) {
   ASSERT_OK(store().snapshot({job, "one"}, {}));
   hand({"set", "quota=" + std::to_string(4 << 20), zfs_->full("jobs")});
   auto other = make_zfs();
   ASSERT_OK(other->store().create(ds("m"), {}));
-  other->write(ds("m"), "big", std::string(std::size_t{16} << 20, '\0') + "end");
-  // Zeros compress to nothing, noise does not.
-  std::string noise(std::size_t{16} << 20, '\0');
-  std::uint32_t seed = 1;
-  for (char& c : noise)
-    c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
-  other->write(ds("m"), "big", noise);
+  other->write(ds("m"), "big", noise(std::size_t{16} << 20, 1));
   ASSERT_OK(other->store().snapshot(snap("m@v1"), with_id(9)));
   env::SendRequest send{ds("m"), checkpoint_id(9), {}, StreamKind::zfs, {}};
   env::ReceiveRequest receive{ds("jobs/m"), {}, "v1", with_id(9), {}, StreamKind::zfs};

@@ -1,80 +1,13 @@
 // `zfs` streams between two OpenZFS stores. Skipped where there is no OpenZFS.
 
-#include "contract/contract.hpp"
-#include "contract/zfs_subject.hpp"
+#include "contract/zfs_fixture.hpp"
 
 namespace zed::contract {
 namespace {
 
-const DatasetName model = DatasetName::parse("models/llama").value();
-
-std::string noise(std::size_t size, std::uint32_t seed) {
-  std::string text(size, '\0');
-  for (char& c : text) {
-    seed = seed * 1664525 + 1013904223;
-    c = static_cast<char>(seed >> 24);
-  }
-  return text;
-}
-
-env::SendRequest sending(std::uint8_t snapshot, std::optional<std::uint8_t> base = {},
-                         std::string token = {}, const DatasetName& dataset = model) {
-  env::SendRequest request{dataset, checkpoint_id(snapshot), {}, StreamKind::zfs, std::move(token)};
-  if (base) request.base = checkpoint_id(*base);
-  return request;
-}
-
-env::ReceiveRequest receiving(std::uint8_t snapshot, std::optional<std::uint8_t> base = {},
-                              const DatasetName& dataset = model) {
-  env::ReceiveRequest request;
-  request.dataset = dataset;
-  if (base) request.base = checkpoint_id(*base);
-  request.snapshot = "v" + std::to_string(snapshot);
-  request.snapshot_properties =
-      with_id(snapshot, {{"note", "tab\tand " + std::to_string(snapshot)}, {"empty", ""}});
-  request.dataset_changes = {
-      {property::uuid, uuid(5).str()}, {property::type, "model"}, {"old", std::nullopt}};
-  request.kind = StreamKind::zfs;
-  return request;
-}
-
-#define EXPECT_CUT(moved) EXPECT_REFUSED("cancelled", (moved).snapshot)
-
-class ZfsStreams : public testing::Test {
+class ZfsStreams : public ZfsPair {
 protected:
-  void SetUp() override {
-    from_ = make_zfs();
-    to_ = make_zfs();
-    if (!from_ || !to_) GTEST_SKIP() << "ZED_TEST_ZFS_ROOT names no pool";
-    ASSERT_OK(from().create(model, {{property::uuid, uuid(5).str()}}));
-    from_->write(model, "weights.bin", noise(6'000'000, 1));
-    from_->write(model, "config.json", "{}");
-    take(1);
-  }
-  void take(std::uint8_t n) {
-    ASSERT_OK(from().snapshot({model, "v" + std::to_string(n)}, with_id(n)));
-  }
-  void change(std::uint8_t n) {
-    from_->write(model, "more.bin", noise(4'000'000, n));
-    take(n);
-  }
-  env::Store& from() { return from_->store(); }
-  env::Store& to() { return to_->store(); }
-  void expect_equal(std::uint8_t n) {
-    SnapshotName name{model, "v" + std::to_string(n)};
-    EXPECT_TRUE(from_->snapshot(name) == to_->snapshot(name)) << name.str();
-  }
-  /// The other end's dataset, under another name than at the first sender.
-  void replicate_to(ZfsSubject& other, const DatasetName& as, std::uint8_t n) {
-    std::optional<std::uint8_t> base;
-    for (std::uint8_t i = 1; i <= n; ++i) {
-      ASSERT_OK(move(from(), sending(i, base), other.store(), receiving(i, base, as)).snapshot);
-      base = i;
-    }
-  }
-
-  std::unique_ptr<ZfsSubject> from_;
-  std::unique_ptr<ZfsSubject> to_;
+  const DatasetName model = ZfsPair::model();
 };
 
 TEST_F(ZfsStreams, BringTheSnapshotWithItsPropertiesAndItsGuid) {
@@ -240,7 +173,7 @@ TEST_F(ZfsStreams, TokensOfOtherStreamsAreRefused) {
 
 /// The timelines of a replica that was a home: back where it came from, with the flags that a pair
 /// began with (large blocks).
-TEST_F(ZfsStreams, GoThereAndBack) {
+TEST_F(ZfsStreams, Z18101_GoThereAndBackWithLargeBlocks) {
   from_->by_hand({"zfs", "set", "recordsize=1M", from_->full(model.str())});
   change(2);
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);

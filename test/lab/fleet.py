@@ -135,7 +135,7 @@ class Machine:
             "-kernel", str(self.fleet.image / "vmlinuz"), "-initrd", str(self.fleet.initramfs),
             "-drive", f"file={self.folder / 'disk'},if=none,id=disk,format=raw",
             "-device", "virtio-blk-pci,drive=disk",
-            "-append", "console=ttyS0 panic=-1 nokaslr mitigations=off quiet "
+            "-append", "console=ttyS0 panic=-1 nokaslr mitigations=off no_timer_check quiet "
                        f"lab.name={self.name} lab.address={self.address}",
             "-no-reboot",
         ]  # fmt: skip

@@ -88,6 +88,14 @@ Record assemble(const DatasetName& name, const Facts& facts, const std::vector<S
   return record;
 }
 
+Snapshot show_snapshot(const std::string& word, const Facts& facts) {
+  SnapshotRow row;
+  row.word = word;
+  row.guid = facts.number("guid");
+  row.createtxg = facts.number("createtxg");
+  return snapshot_of(row, snapshot_facts(facts));
+}
+
 Result<std::map<std::string, SnapshotFacts>>
 Inventory::facts_of(const std::vector<SnapshotRow>& rows) {
   std::map<std::string, SnapshotFacts> facts;
@@ -159,13 +167,27 @@ bool may_lag(const Facts& facts) {
 
 }  // namespace
 
+namespace {
+
+tl::unexpected<Error> as_missing(Error error, const DatasetName& name) {
+  if (error.code != ErrorCode::not_found) return fail(std::move(error));
+  return fail(ErrorCode::not_found, "there is no dataset " + name.str());
+}
+
+}  // namespace
+
+Result<Record> Inventory::glance(const DatasetName& name) const {
+  std::string full = zfs_.full(name);
+  auto found = zfs_.datasets(full, false);
+  if (!found) return as_missing(std::move(found).error(), name);
+  return assemble(name, found->at(full), {}, {});
+}
+
 Result<Record> Inventory::look(const DatasetName& name, bool exact) {
   std::string full = zfs_.full(name);
   for (bool synced : {!exact, true}) {
     auto found = zfs_.datasets(full, false);
-    if (!found && found.error().code == ErrorCode::not_found)
-      return fail(ErrorCode::not_found, "there is no dataset " + name.str());
-    if (!found) return fail(std::move(found).error());
+    if (!found) return as_missing(std::move(found).error(), name);
     const Facts& facts = found->at(full);
     if (!synced && may_lag(facts)) {
       ZED_CHECK(zfs_.sync());

@@ -45,6 +45,9 @@ struct SnapshotFacts {
 Record assemble(const DatasetName& name, const Facts& facts, const std::vector<SnapshotRow>& rows,
                 const std::map<std::string, SnapshotFacts>& snapshots);
 
+/// One snapshot from all that `zfs get all` says of it.
+Snapshot show_snapshot(const std::string& word, const Facts& facts);
+
 /// Thread-safe.
 class Inventory {
 public:
@@ -53,6 +56,8 @@ public:
   /// Errors: `not_found`. `exact`: `changed` is true of this moment and not of a few seconds ago;
   /// that takes a transaction group where nothing seems to have been written.
   Result<Record> look(const DatasetName& name, bool exact);
+  /// The same without its snapshots, which costs half.
+  Result<Record> glance(const DatasetName& name) const;
   /// All, sorted by name.
   Result<std::vector<Record>> all(bool exact);
   /// The snapshot's properties were set late: ask again.

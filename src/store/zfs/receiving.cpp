@@ -93,7 +93,7 @@ private:
 
 Status ZfsStore::mark(const DatasetName& dataset, const Marker& marker,
                       const env::ReceiveRequest& request, Arguments also) {
-  ZED_TRY(auto record, look(dataset));
+  ZED_TRY(auto record, glance(dataset));
   Properties wanted = marker_properties(marker, request);
   Transaction transaction;
   transaction.dataset = dataset;
@@ -239,7 +239,7 @@ ZfsStore::receive_zfs(const env::ReceiveRequest& request, std::optional<Record> 
     Zfs::add_options(arguments, marker_properties(marker, request));
     if (std::string parent = name.parent(); !parent.empty()) {
       ZED_TRY(auto parsed, DatasetName::parse(parent));
-      if (!look(parsed))
+      if (!glance(parsed))
         ZED_CHECK(
             zfs_.run("make the parents of " + name.str(), {"create", "-p", zfs_.full(parsed)}));
     }

@@ -4,17 +4,11 @@
 #include <cerrno>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include "base/log.hpp"
-#include "base/text.hpp"
 #include "store/catalog.hpp"
 #include "store/zfs/errors.hpp"
-#include "store/zfs/programs.hpp"
-#include "store/zfs/zfs_store.hpp"
+#include "store/zfs/users_of.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -34,45 +28,6 @@ Status ignoring(Result<std::string> result, std::string_view words) {
 
 Status status_of(Result<std::string> result) {
   return result ? Status() : Status(fail(std::move(result).error()));
-}
-
-/// A channel program shows numbers signed.
-std::string as_signed(std::uint64_t number) {
-  return std::to_string(static_cast<std::int64_t>(number));
-}
-
-void add_pairs(Arguments& arguments, const Properties& properties) {
-  arguments.push_back(std::to_string(properties.size()));
-  for (const auto& [name, value] : properties) {
-    arguments.push_back(std::string(prefix) + name);
-    arguments.push_back(encode_value(value));
-  }
-}
-
-struct SplitChanges {
-  Properties set;
-  std::vector<std::string> removed;
-};
-SplitChanges split_changes(const Transaction& transaction) {
-  SplitChanges changes;
-  changes.removed = transaction.also_removed;
-  for (const auto& [name, value] : transaction.changes) {
-    if (value)
-      changes.set[name] = *value;
-    else
-      changes.removed.push_back(name);
-  }
-  return changes;
-}
-
-int number_in(const std::map<std::string, std::string>& table, const char* key) {
-  auto found = table.find(key);
-  return found == table.end() ? EIO : std::atoi(found->second.c_str());
-}
-
-std::string word_in(const std::map<std::string, std::string>& table, const char* key) {
-  auto found = table.find(key);
-  return found == table.end() ? std::string() : found->second;
 }
 
 }  // namespace
@@ -161,71 +116,16 @@ Result<env::Space> ZfsStore::space() {
   return env::Space{free, free + Bytes{static_cast<std::int64_t>(root.number("used"))}};
 }
 
+Result<Record> ZfsStore::glance(const DatasetName& dataset) const {
+  return inventory_.glance(dataset);
+}
+
 Result<Snapshot> ZfsStore::find_snapshot(const SnapshotName& name) {
-  ZED_TRY(auto record, look(name.dataset));
-  const Snapshot* snapshot = record.dataset.find(name.snapshot);
-  if (snapshot == nullptr) return no_snapshot(name.str());
-  return *snapshot;
-}
-
-// ---- transactions -------------------------------------------------------------------------------
-
-Status ZfsStore::apply(const std::string& what, const Transaction& transaction) {
-  if (!privileged_) return apply_step_by_step(transaction);
-  using Snapshots = Transaction::Snapshots;
-  std::string full = zfs_.full(transaction.dataset);
-  auto changes = split_changes(transaction);
-  Arguments arguments{full};
-  switch (transaction.snapshots) {
-  case Snapshots::none: arguments.push_back("none"); break;
-  case Snapshots::take: arguments.push_back("take"); break;
-  case Snapshots::dress: arguments.push_back("dress"); break;
-  }
-  arguments.push_back(full + "@" + transaction.snapshot);
-  arguments.push_back(transaction.parent.empty() ? "" : full + "@" + transaction.parent);
-  arguments.push_back(as_signed(transaction.parent_guid));
-  add_pairs(arguments, transaction.expected);
-  add_pairs(arguments, transaction.snapshot_properties);
-  add_pairs(arguments, changes.set);
-  arguments.push_back(std::to_string(changes.removed.size()));
-  for (const std::string& name : changes.removed)
-    arguments.push_back(std::string(prefix) + name);
-
-  ZED_TRY(auto answer, zfs_.program(what, apply_program, std::move(arguments)));
-  std::string outcome = word_in(answer, "what");
-  if (outcome == "done") return {};
-  const std::string& name = transaction.dataset.str();
-  if (outcome == "gone") return fail(ErrorCode::not_found, "there is no dataset " + name);
-  if (outcome == "parent")
-    return fail(ErrorCode::stale, name + ": @" + transaction.parent + " is not there any more");
-  if (outcome == "stale")
-    return fail(ErrorCode::stale, name + ": its " + word_in(answer, "property") + " is \"" +
-                                      decode_value(word_in(answer, "found")) + "\" now");
-  return fail(error_of_errno(what + ": " + word_in(answer, "at"), number_in(answer, "errno")));
-}
-
-Status ZfsStore::apply_step_by_step(const Transaction& transaction) {
-  std::string full = zfs_.full(transaction.dataset);
-  auto changes = split_changes(transaction);
-  if (transaction.snapshots == Transaction::Snapshots::take || !transaction.expected.empty())
-    return fail(ErrorCode::unsupported, "checkpoints of " + full + " need root",
-                "this agent can hold replicas only");
-  auto assign = [&](const std::string& on, const Properties& properties) -> Status {
-    if (properties.empty()) return {};
-    Arguments arguments{"set"};
-    for (const auto& [name, value] : properties)
-      arguments.push_back(std::string(prefix) + name + "=" + encode_value(value));
-    arguments.push_back(on);
-    return status_of(zfs_.run("set properties of " + on, std::move(arguments)));
-  };
-  if (transaction.snapshots == Transaction::Snapshots::dress)
-    ZED_CHECK(assign(full + "@" + transaction.snapshot, transaction.snapshot_properties));
-  ZED_CHECK(assign(full, changes.set));
-  // What says that the work is unfinished goes last.
-  for (const std::string& name : changes.removed)
-    ZED_CHECK(
-        zfs_.run("remove a property of " + full, {"inherit", std::string(prefix) + name, full}));
-  return {};
+  std::string full = zfs_.full(name);
+  ZED_TRY(auto facts, zfs_.snapshot_facts({full}));
+  auto found = facts.find(full);
+  if (found == facts.end()) return no_snapshot(name.str());
+  return show_snapshot(name.snapshot, found->second);
 }
 
 // ---- datasets -----------------------------------------------------------------------------------
@@ -296,10 +196,20 @@ Status ZfsStore::unmount(const Record& record) {
   ZED_CHECK(unmount_snapshots(record.dataset.name));
   if (!record.mounted) return {};
   std::string full = zfs_.full(record.dataset.name);
-  auto done = ignoring(zfs_.run("unmount " + full, {"unmount", full}), "not currently mounted");
-  if (!done && done.error().code == ErrorCode::busy)
-    done.error().hint = "end the processes that use its files (fuser -vm " + full + ")";
-  return done;
+  return naming_users(
+      ignoring(zfs_.run("unmount " + full, {"unmount", full}), "not currently mounted"),
+      record.dataset.name);
+}
+
+Status ZfsStore::naming_users(Status status, const DatasetName& dataset) const {
+  if (status || status.error().code != ErrorCode::busy) return status;
+  std::string full = zfs_.full(dataset);
+  for (const Mount& mount : zfs_.mounts()) {
+    if (mount.source != full && !mount.source.starts_with(full + "/")) continue;
+    std::string users = users_of(mount.path);
+    if (!users.empty()) status.error().hint = "end what uses " + mount.path + ": " + users;
+  }
+  return status;
 }
 
 Status ZfsStore::unmount_snapshots(const DatasetName& dataset) {
@@ -315,7 +225,7 @@ Status ZfsStore::unmount_snapshots(const DatasetName& dataset) {
 
 Result<std::filesystem::path> ZfsStore::open_live(const DatasetName& dataset) {
   Turns::Turn turn(turns_, {{dataset}});
-  ZED_TRY(auto record, look(dataset));
+  ZED_TRY(auto record, glance(dataset));
   const auto& marker = record.marked.marker;
   if (marker && marker->made_dataset)
     return fail(ErrorCode::busy, dataset.str() + " has not been received yet");
@@ -334,8 +244,10 @@ Result<std::filesystem::path> ZfsStore::files_of(const Record& record, const std
 }
 
 Result<std::filesystem::path> ZfsStore::snapshot_path(const SnapshotName& snapshot) {
-  ZED_TRY(auto record, look(snapshot.dataset));
-  if (record.dataset.find(snapshot.snapshot) == nullptr) return no_snapshot(snapshot.str());
+  ZED_TRY(auto record, glance(snapshot.dataset));
+  const auto& marker = record.marked.marker;
+  bool unsealed = marker && marker->kind == StreamKind::zfs && marker->word == snapshot.snapshot;
+  if (unsealed) return no_snapshot(snapshot.str());
   return files_of(record, snapshot.snapshot);
 }
 
@@ -352,11 +264,11 @@ Status ZfsStore::nothing_under_way(const Record& record) const {
 
 Status ZfsStore::rename(const DatasetName& from, const DatasetName& to) {
   Turns::Turn turn(turns_, {{from, true}, {to, true}});
-  ZED_CHECK(look(from));
+  ZED_CHECK(glance(from));
   if (to.empty()) return fail(ErrorCode::invalid, "a dataset needs a name");
   if (to.is_under(from.str()))
     return fail(ErrorCode::invalid, from.str() + " cannot move into itself");
-  if (look(to)) return exists(to.str());
+  if (glance(to)) return exists(to.str());
   ZED_TRY(auto family, zfs_.datasets(zfs_.full(from), true));
   for (const auto& [full, facts] : family) {
     auto name = zfs_.relative(full);
@@ -368,7 +280,7 @@ Status ZfsStore::rename(const DatasetName& from, const DatasetName& to) {
   }
   auto renamed = zfs_.run("rename " + from.str() + " to " + to.str(),
                           {"rename", "-p", zfs_.full(from), zfs_.full(to)});
-  return status_of(std::move(renamed));
+  return naming_users(status_of(std::move(renamed)), from);
 }
 
 Status ZfsStore::clone(const SnapshotName& origin, const DatasetName& dataset,
@@ -383,7 +295,7 @@ Status ZfsStore::clone(const SnapshotName& origin, const DatasetName& dataset,
 }
 
 Status ZfsStore::promote(const DatasetName& clone) {
-  ZED_TRY(auto first_look, look(clone));
+  ZED_TRY(auto first_look, glance(clone));
   if (first_look.origin.empty()) return {};
   auto parent = zfs_.relative(first_look.origin.substr(0, first_look.origin.find('@')));
   if (!parent)
@@ -435,18 +347,7 @@ Status ZfsStore::destroy(const DatasetName& dataset) {
                 "destroy the children first");
   if (!privileged_) return status_of(zfs_.run(what, {"destroy", "-r", zfs_.full(dataset)}));
   ZED_CHECK(unmount(record));
-  ZED_TRY(auto answer, zfs_.program(what, destroy_program, {zfs_.full(dataset)}));
-  std::string outcome = word_in(answer, "what");
-  if (outcome == "done") return {};
-  if (outcome == "gone") return fail(ErrorCode::not_found, "there is no dataset " + dataset.str());
-  int number = number_in(answer, "errno");
-  std::string at = word_in(answer, "at");
-  if (number == EEXIST)
-    return fail(ErrorCode::busy, what + ": a clone of " + at + " needs it",
-                "promote or destroy the clone first");
-  if (number == EBUSY)
-    return fail(ErrorCode::busy, what + ": " + at + " is held or in use", "release the hold first");
-  return fail(error_of_errno(what + ": " + at, number));
+  return destroy_whole(what, dataset);
 }
 
 // ---- snapshots ----------------------------------------------------------------------------------
@@ -550,78 +451,4 @@ Status ZfsStore::destroy_snapshot(const SnapshotName& snapshot) {
   return status_of(zfs_.run("destroy " + snapshot.str(), {"destroy", zfs_.full(snapshot)}));
 }
 
-// ---- opening ------------------------------------------------------------------------------------
-
-Status ZfsStore::settle_all() {
-  ZED_TRY(auto records, inventory_.all(false));
-  std::vector<SnapshotRow> there;
-  for (const Record& record : records) {
-    for (const Snapshot& snapshot : record.dataset.snapshots) {
-      SnapshotRow row;
-      row.guid = snapshot.guid;
-      row.createtxg = snapshot.createtxg;
-      there.push_back(std::move(row));
-    }
-    if (!record.marked.marker) continue;
-    auto settled = settle(record);
-    // One dataset that cannot be brought into order must not keep all others from being served.
-    if (!settled)
-      log_warning("store: " + record.dataset.name.str() +
-                  " is left as it is: " + settled.error().describe());
-  }
-  if (privileged_) work_.keep_only(there);
-  return {};
-}
-
 }  // namespace zed::store::zfs
-
-namespace zed::store {
-namespace {
-
-/// One process at a time has a store open; which folder the lock is in is the system's custom.
-Result<disk::Fd> take_lock(const std::string& root) {
-  std::string name = root;
-  std::replace(name.begin(), name.end(), '/', ':');
-  std::string path = "/run/zed-store-" + name + ".lock";
-  disk::Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock) return disk::Fd();  // a user without /run has a state folder of its own to lock
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::busy, "the store in pool " + root + " is open in another process",
-                "stop that agent first, or give this one another pool");
-  return lock;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<env::Store>> open_zfs_store(const std::string& root) {
-  return open_zfs_store(root, zfs::make_system_commands(), ::geteuid() == 0);
-}
-
-Result<std::unique_ptr<env::Store>>
-open_zfs_store(const std::string& root, std::unique_ptr<zfs::Commands> commands, bool privileged) {
-  if (!zfs::Zfs::is_root(root))
-    return fail(ErrorCode::invalid, "\"" + percent_encode(root) + "\" is no pool's name");
-  std::string what = "open the store in pool " + root;
-  ZED_TRY(auto said, commands->run({"zfs", "version"}, {}));
-  if (!said.ok && said.out.empty()) return fail(zfs::error_of(what, said.err));
-  ZED_TRY(auto version, zfs::parse_version(said.out));
-  if (!version.at_least(2, 1))
-    return fail(ErrorCode::unsupported, what + ": OpenZFS " + version.text + " is too old",
-                "2.1 or later is needed");
-  disk::Fd lock;
-  if (privileged) {
-    ZED_TRY(lock, take_lock(root));
-  }
-  std::uint64_t instance = 0;
-  ZED_ASSERT(::getrandom(&instance, sizeof instance, 0) == sizeof instance);
-  auto store =
-      std::make_unique<zfs::ZfsStore>(std::move(commands), root, std::move(version), privileged,
-                                      std::to_string(instance), std::move(lock));
-  auto space = store->space();
-  if (!space) return fail(std::move(space).error().with(what));
-  ZED_CHECK(store->settle_all());
-  store->watch_events();
-  return store;
-}
-
-}  // namespace zed::store

@@ -1,6 +1,7 @@
 #pragma once
 // The class behind open_zfs_store(). Which file has what: store.cpp the datasets and snapshots,
-// sending.cpp and receiving.cpp the two ends of streams, programs.hpp what must be atomic.
+// transactions.cpp what must be atomic, sending.cpp and receiving.cpp the two ends of streams,
+// open.cpp the start.
 
 #include <chrono>
 #include <cstdint>
@@ -90,18 +91,23 @@ private:
   };
   Listing now() const;
 
-  // ---- store.cpp
+  // ---- store.cpp and transactions.cpp
   /// Without what was written in the last seconds: for all but the question whether files changed.
   Result<Record> look(const DatasetName& dataset);
   Result<Record> look_exactly(const DatasetName& dataset);
+  /// Without its snapshots.
+  Result<Record> glance(const DatasetName& dataset) const;
   Status apply(const std::string& what, const Transaction& transaction);
   /// For a process that may not run channel programs: not atomic, repaired at the next start.
   Status apply_step_by_step(const Transaction& transaction);
+  Status destroy_whole(const std::string& what, const DatasetName& dataset);
   /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
   Status make_below(const DatasetName& dataset, const std::string& what,
                     const Arguments& arguments);
   Result<std::string> mount(const Record& record);
   Status unmount(const Record& record);
+  /// Adds to a `busy` who uses the dataset's files.
+  Status naming_users(Status status, const DatasetName& dataset) const;
   /// Snapshots that somebody looked into are mounted by the kernel, and stand in the way.
   Status unmount_snapshots(const DatasetName& dataset);
   Result<Snapshot> find_snapshot(const SnapshotName& name);

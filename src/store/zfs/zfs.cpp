@@ -1,6 +1,8 @@
 #include "store/zfs/zfs.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -92,8 +94,18 @@ Zfs::snapshot_facts(const std::vector<std::string>& names) const {
   return all;
 }
 
-Result<std::map<std::string, std::string>>
-Zfs::program(const std::string& what, const std::string& text, Arguments arguments) const {
+std::string ProgramAnswer::text(const std::string& key) const {
+  auto found = values.find(key);
+  return found == values.end() ? std::string() : found->second;
+}
+
+int ProgramAnswer::error_number() const {
+  std::string number = text("errno");
+  return number.empty() ? EIO : std::atoi(number.c_str());
+}
+
+Result<ProgramAnswer> Zfs::program(const std::string& what, const std::string& text,
+                                   Arguments arguments) const {
   // After "--" a number below zero is no option.
   Arguments command{"zfs", "program", "-j", "--", pool_, "-"};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()),
@@ -104,12 +116,12 @@ Zfs::program(const std::string& what, const std::string& text, Arguments argumen
   if (!output.ok) return fail(error_of(what, output.err));
   ZED_TRY(auto value, parse_json(trim(output.out)));
   const Value* returned = value.find("return");
-  std::map<std::string, std::string> table;
+  ProgramAnswer answer;
   if (returned == nullptr || returned->as_map() == nullptr)
     return fail(ErrorCode::io, what + ": the channel program returned no table");
   for (const Value::Member& member : *returned->as_map())
-    table[member.key] = text_of(member.value);
-  return table;
+    answer.values[member.key] = text_of(member.value);
+  return answer;
 }
 
 Status Zfs::sync() const {

@@ -13,6 +13,14 @@
 
 namespace zed::store::zfs {
 
+/// The table that a channel program returned.
+struct ProgramAnswer {
+  std::map<std::string, std::string> values;
+
+  std::string text(const std::string& key) const;  ///< "" if it is not there
+  int error_number() const;                        ///< "errno"; EIO if it is not there
+};
+
 /// Thread-safe.
 class Zfs {
 public:
@@ -42,10 +50,10 @@ public:
   /// Everything about these snapshots; of some that vanish meanwhile nothing is said.
   Result<std::map<std::string, Facts>> snapshot_facts(const std::vector<std::string>& names) const;
 
-  /// Runs a channel program; the table that it returned, as text. Root only. Errors: as the
-  /// program's own failure says: `unsupported`, `refused`, `io`.
-  Result<std::map<std::string, std::string>>
-  program(const std::string& what, const std::string& text, Arguments arguments) const;
+  /// Runs a channel program. Root only. Errors: as its own failure says: `unsupported`, `refused`,
+  /// `io`.
+  Result<ProgramAnswer> program(const std::string& what, const std::string& text,
+                                Arguments arguments) const;
   /// How many commands of ours may have changed something.
   std::uint64_t changes() const { return changes_; }
   /// Until what was written is counted.

@@ -2,7 +2,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +17,7 @@
 #include "store/zfs/inventory.hpp"
 #include "store/zfs/marker.hpp"
 #include "store/zfs/output.hpp"
+#include "store/zfs/users_of.hpp"
 #include "store/zfs/zfs.hpp"
 
 namespace zed::store::zfs {
@@ -398,9 +405,10 @@ TEST(Zfs, ProgramsReturnTablesAndFailuresAreErrors) {
       {false, {}, "Channel program execution failed:\n[string \"channel program\"]:1: boo\n"},
       {true, "{\"return\":5}", {}}};
   Zfs zfs(std::make_unique<FakeCommands>(asked), "tank/fleet");
-  auto table = zfs.program("try", "return 1", {"-x"}).value();
-  EXPECT_EQ(table.at("what"), "failed");
-  EXPECT_EQ(table.at("errno"), "17");
+  auto answer = zfs.program("try", "return 1", {"-x"}).value();
+  EXPECT_EQ(answer.text("what"), "failed");
+  EXPECT_EQ(answer.error_number(), EEXIST);
+  EXPECT_EQ(answer.text("nothing"), "");
   EXPECT_EQ(asked.commands.at(0), (Arguments{"zfs", "program", "-j", "--", "tank", "-", "-x"}));
   EXPECT_FALSE(zfs.program("try", "return 1", {}));
   EXPECT_FALSE(zfs.program("try", "return 1", {}));
@@ -461,6 +469,23 @@ TEST(SystemCommands, AreKilledWhileAnotherThreadReads) {
   });
   silent->kill();
   reader.join();
+}
+
+TEST(UsersOf, NamesWhoHasAFileOpenOrMapped) {
+  std::string folder = std::filesystem::temp_directory_path() / "zed-users-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  EXPECT_EQ(users_of(folder), "");
+  std::string pid = "(pid " + std::to_string(::getpid()) + ")";
+  int file = ::open((folder + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::ftruncate(file, 4096), 0);
+  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
+  void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  ::close(file);
+  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
+  ::munmap(mapped, 4096);
+  EXPECT_EQ(users_of(folder), "");
+  EXPECT_EQ(users_of(folder.substr(0, folder.size() - 1)), "");
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
