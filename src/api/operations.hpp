@@ -303,7 +303,9 @@ using Request =
 /// Who asks, for the audit line and for `by`.
 struct Caller {
   std::string who;   ///< "uid 1000", "zed@server", a certificate's name
-  std::string door;  ///< "socket", "http", "erlang"
+  std::string door;  ///< "socket", "http", "https", "erlang"
+  bool may_change = true;  ///< an operator's; a viewer only looks
+  std::string from = {};   ///< address, where there is one
 };
 
 /// The request of that name with these arguments. Errors: `not_found` naming the nearest operation,

@@ -27,8 +27,8 @@ bool is_own_host(std::string_view host, const std::vector<std::string>& hosts) {
   return std::find(hosts.begin(), hosts.end(), wanted) != hosts.end();
 }
 
-bool is_own_origin(std::string_view origin, const std::vector<std::string>& hosts) {
-  constexpr std::string_view scheme = "http://";
+bool is_own_origin(std::string_view origin, const std::vector<std::string>& hosts,
+                   std::string_view scheme) {
   return origin.substr(0, scheme.size()) == scheme &&
          is_own_host(origin.substr(scheme.size()), hosts);
 }
@@ -86,17 +86,25 @@ std::optional<Refused> refusal_of(const Presented& presented, const Admission& a
   }
   if (!is_own_host(presented.host, admission.hosts))
     return forbidden("the Host header names another machine",
-                     "ask for http://" +
+                     (admission.encrypted ? "ask for https://" : "ask for http://") +
                          (admission.hosts.empty() ? "localhost" : admission.hosts.front()));
-  if (!presented.origin.empty() && !is_own_origin(presented.origin, admission.hosts))
+  if (!presented.origin.empty() && !is_own_origin(presented.origin, admission.hosts,
+                                                  admission.encrypted ? "https://" : "http://"))
     return forbidden("a web page of another origin asked", "");
-  if (needs_token && !equal_in_constant_time(bearer_of(presented.authorization), admission.token))
+  const std::string_view token = bearer_of(presented.authorization);
+  const bool known = equal_in_constant_time(token, admission.token) ||
+                     equal_in_constant_time(token, admission.view_token);
+  if (needs_token && !known)
     return Refused{401, Error{ErrorCode::refused,
                               "no valid token came with the request",
                               {},
                               "send \"Authorization: Bearer <token>\" with the token of the "
-                              "controller's token file"}};
+                              "controller's token file, or a certificate (zedctl login)"}};
   return std::nullopt;
+}
+
+bool only_views(const Presented& presented, const Admission& admission) {
+  return equal_in_constant_time(bearer_of(presented.authorization), admission.view_token);
 }
 
 std::vector<std::string> own_hosts(const std::string& host, std::uint16_t port) {

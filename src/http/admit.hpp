@@ -3,8 +3,8 @@
 //
 // A UNIX socket proves who is there by the kernel's word; TCP on loopback proves nothing: any
 // program of any user, and any web page that this machine's browser shows, can connect. So TCP asks
-// for a token, and both doors turn away what a browser sends for a stranger's page (Origin, a Host
-// that is not ours: DNS rebinding).
+// for a certificate (beneath TLS) or a token, and both doors turn away what a browser sends for a
+// stranger's page (Origin, a Host that is not ours: DNS rebinding).
 
 #include <cstdint>
 #include <optional>
@@ -20,8 +20,10 @@ enum class Door { socket, tcp };
 
 struct Admission {
   Door door = Door::socket;
-  std::string token;               ///< of the TCP door
+  std::string token;               ///< of the TCP door: an operator's; empty: there is none
   std::vector<std::string> hosts;  ///< "127.0.0.1:4372", "localhost:4372": whom the TCP door is
+  std::string view_token = {};     ///< a viewer's; empty: there is none
+  bool encrypted = false;          ///< pages of this door begin with https
 };
 
 /// What a request says of itself; empty where it says nothing.
@@ -39,6 +41,9 @@ struct Refused {
 /// Nothing if it may come in. 403 for a foreign Host or Origin, 401 for a missing or wrong token.
 std::optional<Refused> refusal_of(const Presented& presented, const Admission& admission,
                                   bool needs_token);
+
+/// Whether the token that came is a viewer's.
+bool only_views(const Presented& presented, const Admission& admission);
 
 /// The names under which a browser or client may reach a listener on `host`:`port`.
 std::vector<std::string> own_hosts(const std::string& host, std::uint16_t port);

@@ -1,27 +1,46 @@
 #pragma once
-// The other end of the door, for zedctl: a blocking client over the UNIX socket. Nothing but poll,
-// read and write, so that a command costs a few milliseconds.
+// The other end of the door, for zedctl: a blocking client over the UNIX socket, or by TLS from
+// another machine. Nothing but poll, read and write, so that a command costs a few milliseconds.
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/operations.hpp"
 #include "base/describe.hpp"
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
+#include "net/endpoint.hpp"
 #include "net/fd.hpp"
+#include "net/tls.hpp"
 
 namespace zed::http {
 
+/// A controller on another machine.
+struct RemoteDoor {
+  net::Endpoint endpoint;
+  std::shared_ptr<const net::Tls> tls;
+};
+
 struct ClientOptions {
-  std::string socket_path;
+  std::string socket_path;          ///< unless there is `remote`
   Millis time_limit = seconds(30);  ///< of one call, from its start to its whole answer
   /// Readable once the person wants out (Ctrl-C): every wait then ends with `cancelled`. -1: none.
   int interrupt_fd = -1;
+  std::optional<RemoteDoor> remote = std::nullopt;
+};
+
+/// A connection that waits for nothing by itself: bytes beneath TLS, or as they are.
+struct Channel {
+  net::Fd socket;
+  std::optional<net::TlsSession> tls;
+  std::vector<std::uint8_t> wire;  ///< what `tls` reads from; stays where it is when moved
+  explicit operator bool() const { return static_cast<bool>(socket); }
 };
 
 /// Called while an answer is awaited, every `tick`; for progress.
@@ -39,7 +58,12 @@ public:
   /// The reply's JSON as it came. Errors: what the controller says; `unavailable` if none listens
   /// there, `timeout`, `cancelled`, `corrupt`.
   Result<std::string> call_text(std::string_view operation, const Value& arguments,
-                                const WhileWaiting& waiting = {});
+                                const WhileWaiting& waiting = {}) {
+    return post("/v1/" + std::string(operation), arguments, waiting);
+  }
+  /// The same for any path.
+  Result<std::string> post(const std::string& path, const Value& body,
+                           const WhileWaiting& waiting = {});
 
   /// The same, typed: client.call(api::ListJobs{}).
   template <class Operation>
@@ -64,11 +88,16 @@ public:
                 std::optional<Millis> limit = std::nullopt);
 
   void set_time_limit(Millis limit) { options_.time_limit = limit; }
+  const ClientOptions& options() const { return options_; }
   const std::string& socket_path() const { return options_.socket_path; }
+  /// Who the controller is, by its certificate; nothing before a call, or without TLS.
+  std::optional<pki::CertificateInfo> peer() const {
+    return channel_.tls ? channel_.tls->peer() : std::nullopt;
+  }
 
 private:
   ClientOptions options_;
-  net::Fd socket_;
+  Channel channel_;
 };
 
 }  // namespace zed::http

@@ -7,10 +7,12 @@
 
 #include "base/describe.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "http/session.hpp"
 #include "http/status.hpp"
 #include "net/listener.hpp"
 #include "net/socket.hpp"
+#include "net/tls_gate.hpp"
 
 namespace zed::http {
 namespace {
@@ -27,6 +29,29 @@ Visitor visitor_of(int fd, Door door) {
                              {},
                              "run zedctl as that user or as root"};
   return visitor;
+}
+
+Visitor visitor_of(std::optional<pki::CertificateInfo> certificate, net::Endpoint from) {
+  Visitor visitor;
+  if (certificate) {
+    const pki::Identity& identity = certificate->identity;
+    visitor.caller = {identity.node, "https", identity.role == pki::Role::operator_, from.str()};
+  } else {
+    visitor.caller = {"token", "https", false, from.str()};
+  }
+  visitor.certificate = std::move(certificate);
+  visitor.from = std::move(from);
+  return visitor;
+}
+
+/// What a request to the TLS door may call it: the names in its certificate, and what our own
+/// clients say, whom the certificate has convinced already.
+std::vector<std::string> certified_hosts(const net::Tls& tls, std::uint16_t port) {
+  std::vector<std::string> hosts{"zed"};
+  const auto own = tls.own();
+  for (const std::string& host : own ? own->hosts : std::vector<std::string>{})
+    hosts.push_back(lower(host) + ":" + std::to_string(port));
+  return hosts;
 }
 
 /// One write that does not wait: whoever is one too many gets a word, not a place.
@@ -53,17 +78,23 @@ struct Server::State {
   };
 
   State(net::Loop& loop, ServerLimits limits, Handler handler)
-      : core(std::make_shared<Core>(Core{loop, limits, std::move(handler), {}, {}})) {
+      : core(std::make_shared<Core>(Core{loop, limits, std::move(handler), {}, {}, {}})) {
     tcp_door.admission->door = Door::tcp;
   }
   ~State() {
     core->handler = nullptr;
+    core->enrol = nullptr;
     // close() takes the session out of the set.
     while (!core->sessions.empty())
       (*core->sessions.begin())->close();
   }
 
   void accept(DoorState& door, net::Fd socket) {
+    Visitor visitor = visitor_of(socket.get(), door.admission->door);
+    admit(door, std::move(socket), std::move(visitor));
+  }
+
+  void admit(DoorState& door, net::Fd socket, Visitor visitor) {
     auto& sessions = door.sessions;
     sessions.erase(std::remove_if(sessions.begin(), sessions.end(),
                                   [this](const std::weak_ptr<Session>& weak) {
@@ -73,7 +104,6 @@ struct Server::State {
                    sessions.end());
     if (sessions.size() >= core->limits.connections)
       return turn_away(socket, core->limits.connections);
-    Visitor visitor = visitor_of(socket.get(), door.admission->door);
     sessions.push_back(start_session(core, door.admission, std::move(socket), std::move(visitor)));
   }
 
@@ -82,7 +112,41 @@ struct Server::State {
   DoorState tcp_door;
   std::optional<net::Listener> socket_listener;
   std::optional<net::Listener> tcp_listener;
+  std::optional<net::TlsGate> gate;
+
+  Status open_tcp(net::Loop& loop, const TcpDoor& door);
 };
+
+Status Server::State::open_tcp(net::Loop& loop, const TcpDoor& door) {
+  if (door.token.empty()) return fail(ErrorCode::invalid, "HTTP over TCP needs a token");
+  if (door.tls) {
+    net::TlsGateOptions options;
+    options.peer = net::TlsPeer::may_show_certificate;
+    gate.emplace(
+        loop, door.tls, options,
+        [this](net::Fd plain, std::optional<pki::CertificateInfo> peer, net::Endpoint from) {
+          admit(tcp_door, std::move(plain), visitor_of(std::move(peer), std::move(from)));
+        });
+  }
+  const auto exposure = door.tls ? net::Exposure::encrypted : door.exposure;
+  ZED_TRY(tcp_listener, net::Listener::tcp(loop, door.endpoint, exposure, [this](net::Fd socket) {
+            if (gate)
+              gate->accept(std::move(socket));
+            else
+              accept(tcp_door, std::move(socket));
+          }));
+  Admission& admission = *tcp_door.admission;
+  admission.token = door.token;
+  admission.view_token = door.view_token;
+  admission.encrypted = door.tls != nullptr;
+  const std::uint16_t port = tcp_listener->endpoint().port;
+  admission.hosts = own_hosts(door.endpoint.host, port);
+  if (door.tls)
+    for (std::string& host : certified_hosts(*door.tls, port))
+      admission.hosts.push_back(std::move(host));
+  core->enrol = door.enrol;
+  return {};
+}
 
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() = default;
@@ -95,16 +159,7 @@ Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, ServerOptions opti
           net::Listener::local(loop, options.socket_path, [raw](net::Fd socket) {
             raw->accept(raw->socket_door, std::move(socket));
           }));
-  if (options.tcp) {
-    if (options.tcp->token.empty()) return fail(ErrorCode::invalid, "HTTP over TCP needs a token");
-    ZED_TRY(state->tcp_listener, net::Listener::tcp(loop, options.tcp->endpoint,
-                                                    options.tcp->exposure, [raw](net::Fd socket) {
-                                                      raw->accept(raw->tcp_door, std::move(socket));
-                                                    }));
-    Admission& admission = *state->tcp_door.admission;
-    admission.token = options.tcp->token;
-    admission.hosts = own_hosts(options.tcp->endpoint.host, state->tcp_listener->endpoint().port);
-  }
+  if (options.tcp) ZED_CHECK(state->open_tcp(loop, *options.tcp));
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
@@ -114,6 +169,10 @@ void Server::publish(const api::FleetEvent& event) {
   const std::set<Session*> followers = state_->core->followers;
   for (Session* follower : followers)
     follower->push(event.number, text);
+}
+
+void Server::drop_revoked(const std::set<std::string>& serials) {
+  if (state_->gate) state_->gate->drop(serials);
 }
 
 net::Endpoint Server::tcp_endpoint() const {

@@ -1,11 +1,12 @@
 #pragma once
 // The HTTP/JSON door of a controller: a UNIX socket (mode 0600, the same user or root by the
-// kernel's word) and, if asked for, TCP with a bearer token.
+// kernel's word) and, if asked for, TCP: with a certificate beneath TLS, or a bearer token.
 //
 //   POST /v1/<operation>     a JSON map of arguments in, the operation's reply out (api/operations)
 //   GET  /v1/events?after=N  server-sent events; those after number N first, if N is given
 //   GET  /v1/operations      the table
-//   GET  /healthz            "ok"; the only thing that needs no token
+//   GET  /healthz            "ok"; needs no token
+//   POST /enrol/<step>       a machine or person gets a certificate; TLS only, needs no token
 //
 // docs/zedctl.md has the wire forms. Everything runs on the loop's thread.
 
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "api/operations.hpp"
@@ -20,6 +22,7 @@
 #include "base/units.hpp"
 #include "net/endpoint.hpp"
 #include "net/loop.hpp"
+#include "net/tls.hpp"
 
 namespace zed::http {
 
@@ -33,10 +36,23 @@ using OnGone = std::function<void()>;
 /// Carries out one operation. May reply inside the call. A value without "schema" gets it.
 using Handler = std::function<OnGone(api::Request, api::Caller, Reply)>;
 
+/// One step of somebody's enrolment (docs/security.md).
+struct Enrolment {
+  std::string step;
+  Value body;
+  std::optional<pki::CertificateInfo> certificate;  ///< of whoever asks, if it has one
+  net::Endpoint from;
+};
+/// May reply inside the call.
+using Enrol = std::function<void(Enrolment, Reply)>;
+
 struct TcpDoor {
-  net::Endpoint endpoint;  ///< port 0: any free one
-  net::Exposure exposure = net::Exposure::loopback_only;
-  std::string token;  ///< load_or_make_token (http/admit.hpp); never empty
+  net::Endpoint endpoint;                                 ///< port 0: any free one
+  net::Exposure exposure = net::Exposure::loopback_only;  ///< without `tls`
+  std::string token;            ///< an operator's: load_or_make_token (http/admit.hpp); never empty
+  std::string view_token = {};  ///< a viewer's; empty: there is none
+  std::shared_ptr<const net::Tls> tls = {};  ///< null: plain TCP
+  Enrol enrol = {};
 };
 
 struct ServerLimits {
@@ -71,6 +87,9 @@ public:
 
   /// To everyone who follows. A follower whose queue is full gets `event: dropped` and is closed.
   void publish(const api::FleetEvent& event);
+
+  /// Ends every connection of whoever shows one of these serials.
+  void drop_revoked(const std::set<std::string>& serials);
 
   /// Where the TCP door is, with the port that the kernel chose; port 0 if there is none.
   net::Endpoint tcp_endpoint() const;

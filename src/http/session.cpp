@@ -72,7 +72,7 @@ public:
       : core_(std::move(core)), admission_(std::move(admission)), visitor_(std::move(visitor)),
         stream_(net::context(core_->loop)), timer_(core_->loop),
         buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096) {
-    const int family = admission_->door == Door::socket ? AF_UNIX : family_of(fd.get());
+    const int family = family_of(fd.get());
     ErrorInfo error;
     stream_.socket().assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
     if (!error) fd.release();
@@ -109,10 +109,12 @@ private:
   void on_continue_sent(const ErrorInfo& error, std::size_t);
   void on_body(const ErrorInfo& error, std::size_t);
   void on_bad_input(const ErrorInfo& error);
-  std::optional<Refused> refusal() const;
+  std::optional<Refused> refusal();
 
   void carry_out(const Route& route);
   void call(const CallOperation& operation);
+  void enrol(const EnrolMachine& what);
+  Result<Value> arguments();
   void ask(api::Request request, std::function<void(Result<Value>)> done);
   void watch_for_the_end(const std::shared_ptr<Waiting>& waiting);
 
@@ -247,13 +249,19 @@ void HttpSession::on_bad_input(const ErrorInfo& error) {
                false);
 }
 
-std::optional<Refused> HttpSession::refusal() const {
+std::optional<Refused> HttpSession::refusal() {
   if (visitor_.stranger) return Refused{403, *visitor_.stranger};
   const auto& request = parser_->get();
   const Presented presented{view_of(request[bhttp::field::host]),
                             view_of(request[bhttp::field::origin]),
                             view_of(request[bhttp::field::authorization])};
-  return refusal_of(presented, *admission_, view_of(request.target()) != "/healthz");
+  const std::string_view target = view_of(request.target());
+  const bool is_free = target == "/healthz" || target.starts_with("/enrol/");
+  if (admission_->door == Door::tcp && !visitor_.is_certified()) {
+    visitor_.caller.may_change = !only_views(presented, *admission_);
+    visitor_.caller.who = visitor_.caller.may_change ? "operator token" : "viewer token";
+  }
+  return refusal_of(presented, *admission_, !is_free && !visitor_.is_certified());
 }
 
 // ---- what is asked for
@@ -262,6 +270,7 @@ void HttpSession::carry_out(const Route& route) {
   if (std::holds_alternative<AskHealth>(route)) return respond(200, "text/plain", "ok\n", true);
   if (const auto* events = std::get_if<FollowEvents>(&route)) return follow(events->after);
   if (const auto* operation = std::get_if<CallOperation>(&route)) return call(*operation);
+  if (const auto* enrol = std::get_if<EnrolMachine>(&route)) return this->enrol(*enrol);
   Value operations = Value::list();
   for (const api::OperationInfo& info : api::all_operations()) {
     Value row = Value::map();
@@ -271,15 +280,33 @@ void HttpSession::carry_out(const Route& route) {
   answer(Value::map().set("operations", std::move(operations)));
 }
 
-void HttpSession::call(const CallOperation& operation) {
+Result<Value> HttpSession::arguments() {
   const std::string body = std::exchange(parser_->get().body(), {});
-  Value arguments;
-  if (!trim(body).empty()) {
-    auto parsed = parse_json(body, {static_cast<std::size_t>(core_->limits.body.value), 64});
-    if (!parsed) return answer(fail(std::move(parsed).error().with("read the request's JSON")));
-    arguments = std::move(*parsed);
-  }
-  auto request = api::make_request(operation.name, arguments);
+  if (trim(body).empty()) return Value();
+  auto parsed = parse_json(body, {static_cast<std::size_t>(core_->limits.body.value), 64});
+  if (!parsed) return fail(std::move(parsed).error().with("read the request's JSON"));
+  return parsed;
+}
+
+void HttpSession::enrol(const EnrolMachine& what) {
+  if (!core_->enrol || admission_->door != Door::tcp)
+    return answer(fail(ErrorCode::unsupported, "nobody is enrolled by this door",
+                       "ask the controller's TLS port"));
+  auto body = arguments();
+  if (!body) return answer(fail(std::move(body).error()));
+  auto waiting = std::make_shared<Waiting>([weak = weak_from_this()](Result<Value> result) {
+    if (auto self = weak.lock()) self->answer(std::move(result));
+  });
+  core_->enrol({what.step, std::move(*body), visitor_.certificate, visitor_.from},
+               [waiting](Result<Value> result) { waiting->finish(std::move(result)); });
+  // Which also keeps this session until the answer is known.
+  if (waiting->done) watch_for_the_end(waiting);
+}
+
+void HttpSession::call(const CallOperation& operation) {
+  auto body = arguments();
+  if (!body) return answer(fail(std::move(body).error()));
+  auto request = api::make_request(operation.name, *body);
   if (!request) return answer(fail(std::move(request).error()));
   ask(std::move(*request), [weak = weak_from_this()](Result<Value> result) {
     if (auto self = weak.lock()) self->answer(std::move(result));

@@ -10,6 +10,7 @@
 #include "http/admit.hpp"
 #include "http/server.hpp"
 #include "net/fd.hpp"
+#include "pki/certificate.hpp"
 
 namespace zed::http {
 
@@ -27,6 +28,7 @@ struct Core {
   net::Loop& loop;
   ServerLimits limits;
   Handler handler;
+  Enrol enrol;
   std::set<Session*> sessions;
   std::set<Session*> followers;
 };
@@ -34,6 +36,14 @@ struct Core {
 struct Visitor {
   api::Caller caller;
   std::optional<Error> stranger;  ///< why whoever is there gets no answer but this
+  std::optional<pki::CertificateInfo> certificate = std::nullopt;
+  net::Endpoint from = {};
+
+  /// A person who has shown a certificate needs no token.
+  bool is_certified() const {
+    return certificate && (certificate->identity.role == pki::Role::operator_ ||
+                           certificate->identity.role == pki::Role::viewer);
+  }
 };
 
 /// Owns itself until the connection ends. `admission` outlives it with `core`.

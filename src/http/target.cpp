@@ -64,6 +64,13 @@ std::variant<Route, NoRoute> route_of(std::string_view method, std::string_view 
     if (!is_get) return wrong_method(method, "GET");
     return Route{AskHealth{}};
   }
+  constexpr std::string_view enrol = "/enrol/";
+  if (path.starts_with(enrol)) {
+    const std::string_view step = path.substr(enrol.size());
+    if (!is_operation_name(step)) return not_found(path);
+    if (method != "POST") return wrong_method(method, "POST");
+    return Route{EnrolMachine{std::string(step)}};
+  }
   if (path.substr(0, prefix.size()) != prefix) return not_found(path);
   const std::string_view name = path.substr(prefix.size());
   if (name == "operations") {

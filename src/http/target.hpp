@@ -19,8 +19,13 @@ struct FollowEvents {
 };
 struct ListOperations {};
 struct AskHealth {};
+/// POST /enrol/<step>: join, renew, revocations. Only behind TLS, and before anybody is known.
+struct EnrolMachine {
+  std::string step;
+};
 
-using Route = std::variant<CallOperation, FollowEvents, ListOperations, AskHealth>;
+using Route =
+    std::variant<CallOperation, FollowEvents, ListOperations, AskHealth, EnrolMachine>;
 
 struct NoRoute {
   unsigned status = 404;  ///< or 405, 400
