@@ -180,6 +180,21 @@ struct AddModel {
   }
 };
 
+struct SyncToRemote {
+  static constexpr std::string_view tag = "sync";
+  static constexpr bool changes = true;
+  static constexpr std::string_view help = "send a snapshot to another machine now";
+  using Reply = SyncReply;
+  std::string snapshot;     ///< with its pool: "nvme/models/llama-finetune@v1"
+  std::string destination;  ///< "[user@]host"
+  std::string dataset;      ///< there, with its pool: "tank/models/llama-finetune"
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("snapshot", self.snapshot);
+    visit("destination", self.destination);
+    visit("dataset", self.dataset);
+  }
+};
+
 struct Dispatch {
   static constexpr std::string_view tag = "dispatch";
   static constexpr bool changes = true;
@@ -297,8 +312,8 @@ struct SetNodeDuty {
 
 using Request =
     std::variant<GetStatus, ListNodes, ListModels, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
-                 ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, Dispatch,
-                 Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty>;
+                 ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, SyncToRemote,
+                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty>;
 
 /// Who asks, for the audit line and for `by`.
 struct Caller {

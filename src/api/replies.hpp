@@ -318,6 +318,21 @@ struct AddModelReply {
   }
 };
 
+struct SyncReply {
+  std::string snapshot;    ///< "models/llama-finetune@v1"
+  std::string source;      ///< the node that sent it
+  std::string target;      ///< the node that has it now
+  std::string dataset;     ///< there, with its pool
+  bool was_there = false;  ///< nothing had to be sent
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("snapshot", self.snapshot);
+    visit("source", self.source);
+    visit("target", self.target);
+    visit("dataset", self.dataset);
+    visit("was_there", self.was_there);
+  }
+};
+
 struct DispatchReply {
   JobRow job;
   std::optional<Placement> placement;  ///< if it could be placed at once

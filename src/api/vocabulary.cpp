@@ -31,7 +31,7 @@ template <class... Alternatives> struct Collector<std::variant<Alternatives...>>
 };
 
 template <class... Operations> Words words_of(std::variant<Operations...>*) {
-  Words words{"schema", "type", "code", "message", "frames", "hint"};
+  Words words{"schema", "last", "type", "code", "message", "frames", "hint"};
   (Collector<typename Operations::Reply>::collect(words), ...);
   return words;
 }

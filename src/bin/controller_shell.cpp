@@ -5,7 +5,6 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "beam/term_value.hpp"
-#include "bin/erlang_door.hpp"
 #include "proc/launch.hpp"
 
 namespace zed::bin {
@@ -67,7 +66,10 @@ struct ControllerShell::Performer {
     auto request = shell.requests_.extract(e.request);
     if (!request.empty()) request.mapped()(e.result);
   }
-  void operator()(const controller::Publish& e) const { shell.server_->publish(e.event); }
+  void operator()(const controller::Publish& e) const {
+    shell.server_->publish(e.event);
+    shell.watchers_->publish(e.event);
+  }
   void operator()(const controller::StepDown& e) const {
     Error error{ErrorCode::stale,
                 "another controller has taken over: " + e.why,
@@ -151,10 +153,16 @@ Status ControllerShell::open_doors() {
   handlers.on_down = [this](const std::string& peer, const Error&) { agent_down(peer); };
   handlers.on_message = [this](const beam::Message& message) { agent_said(message); };
   handlers.on_call = [this](const beam::Call& call) { called(call); };
+  handlers.on_rpc = [this](const beam::RpcCall& call) { called_remotely(call); };
+  handlers.on_process_down = [this](const beam::ProcessDown& down) {
+    watchers_->remove(down.peer, down.process);
+  };
   handlers.on_refused = [](const net::Endpoint& from, const Error& why) {
     log_warning("connection from " + from.str() + " refused: " + why.describe());
   };
+  config_.beam.allows_rpc = is_remote_operation;
   ZED_TRY(node_, beam::Node::start(loop_, config_.beam, std::move(handlers)));
+  watchers_ = std::make_unique<ErlangWatchers>(*node_);
   return {};
 }
 
@@ -210,6 +218,7 @@ void ControllerShell::agent_up(const std::string& peer) {
 }
 
 void ControllerShell::agent_down(const std::string& peer) {
+  watchers_->drop(peer);
   auto link = links_.extract(peer);
   if (!link.empty() && !asked_) take(controller::AgentGone{link.mapped()});
 }
@@ -236,16 +245,63 @@ void ControllerShell::agent_said(const beam::Message& message) {
     log_warning("message from " + message.peer + " dropped: " + said.error().describe());
 }
 
+const DeclaredNames& ControllerShell::declared_names() {
+  const controller::DesiredState& desired = state_.desired();
+  if (names_revision_ != desired.revision) {
+    names_ = desired.applied ? DeclaredNames(desired.applied->cluster) : DeclaredNames();
+    names_revision_ = desired.revision;
+  }
+  return names_;
+}
+
 void ControllerShell::called(const beam::Call& call) {
-  auto request = request_of_call(call);
-  auto reply = [this, call](Result<Value> result) {
-    if (auto sent = node_->reply(call, answer_term(result)); !sent)
+  auto reply = [this, call](const Result<Value>& result) {
+    auto sent = node_->reply(call, answer_term(result, declared_names()));
+    // One that is too large, or finds no room: a few words about that may still go.
+    if (!sent && result) sent = node_->reply(call, answer_term(fail(sent.error()), {}));
+    if (!sent) log_warning("answer to " + call.peer + " was lost: " + sent.error().describe());
+  };
+  auto asked = request_of_call(call);
+  if (!asked) return reply(fail(asked.error()));
+  if (auto* request = std::get_if<api::Request>(&*asked))
+    requested(std::move(*request), {call.peer, "erlang"}, reply);
+  else if (const auto* watch = std::get_if<WatchEvents>(&*asked))
+    watch_events(call, watch->after, reply);
+  else {
+    watchers_->remove(call.peer, call.from);
+    reply(Value::map());
+  }
+}
+
+void ControllerShell::watch_events(const beam::Call& call, std::optional<std::uint64_t> after,
+                                   const http::Reply& reply) {
+  constexpr std::int64_t most_missed = 1000;
+  // What was missed is in the answer; what comes later is messages. Nothing happens between.
+  auto begin = [this, call, after, reply](const Result<Value>& answer) {
+    auto events = answer ? from_value<api::EventsReply>(*answer)
+                         : Result<api::EventsReply>(fail(answer.error()));
+    if (!events) return reply(fail(events.error()));
+    auto& list = events->events;
+    const std::uint64_t newest = list.empty() ? 0 : list.back().number;
+    if (auto added = watchers_->add(call.peer, call.from, newest); !added)
+      return reply(fail(added.error()));
+    // A number beyond the newest is of a run before this one: then all of this run was missed.
+    const std::uint64_t known = !after ? newest : *after > newest ? 0 : *after;
+    std::erase_if(list, [known](const api::FleetEvent& event) { return event.number <= known; });
+    Value body = api::encode_reply(*events);
+    reply(body.set("last", to_value(newest)));
+  };
+  requested(api::ListEvents{0, most_missed}, {call.peer, "erlang"}, begin);
+}
+
+void ControllerShell::called_remotely(const beam::RpcCall& call) {
+  auto reply = [this, call](const Result<Value>& result) {
+    if (auto sent = node_->return_value(call, answer_term(result, declared_names())); !sent)
       log_warning("answer to " + call.peer + " was lost: " + sent.error().describe());
   };
-  if (request)
-    requested(std::move(*request), {call.peer, "erlang"}, reply);
-  else
-    reply(fail(request.error()));
+  auto request = request_of_rpc(call);
+  if (!request) return reply(fail(request.error()));
+  requested(std::move(*request), {call.peer, "erlang"}, reply);
 }
 
 http::OnGone ControllerShell::requested(api::Request request, api::Caller caller,

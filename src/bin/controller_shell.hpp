@@ -11,6 +11,8 @@
 
 #include "beam/node.hpp"
 #include "bin/daemon.hpp"
+#include "bin/erlang_door.hpp"
+#include "bin/erlang_watchers.hpp"
 #include "controller/controller.hpp"
 #include "controller/effects.hpp"
 #include "http/server.hpp"
@@ -57,6 +59,10 @@ private:
   void agent_said(const beam::Message& message);
   void drop(const std::string& peer);
   void called(const beam::Call& call);
+  void called_remotely(const beam::RpcCall& call);
+  void watch_events(const beam::Call& call, std::optional<std::uint64_t> after,
+                    const http::Reply& reply);
+  const DeclaredNames& declared_names();
   http::OnGone requested(api::Request request, api::Caller caller, http::Reply reply);
   const std::string* peer_of(controller::LinkId link) const;
   void begin(controller::Started started);
@@ -72,6 +78,9 @@ private:
   net::WorkerPool journal_worker_;  ///< one thread: records reach the disk in order
   net::Timer tick_timer_;
   std::unique_ptr<beam::Node> node_;
+  std::unique_ptr<ErlangWatchers> watchers_;
+  DeclaredNames names_;  ///< of the desired state of that revision
+  std::uint64_t names_revision_ = 0;
   std::unique_ptr<http::Server> server_;
 
   /// What waits for the disk: records are written together with those that came meanwhile.

@@ -46,6 +46,7 @@ private:
   RollbackCommand rollback_;
   ResumeCommand resume_;
   MatchCommand match_;
+  api::SyncToRemote sync_;
 };
 
 Grammar::Grammar() {
@@ -195,6 +196,15 @@ void Grammar::add_orders() {
   add_order<api::StopJob>("checkpoint if the job can, then stop it; it can be resumed");
   add_order<api::CancelJob>("stop a job for good");
   add_order<api::CheckpointJob>("ask a running job for a checkpoint now");
+  auto* sync = add(app_, std::string(api::SyncToRemote::tag),
+                   "send a snapshot to another machine now", [this] { return Order{sync_}; });
+  sync->add_option("SNAPSHOT", sync_.snapshot, "with its pool: nvme/models/llama@v1")
+      ->required()
+      ->type_name("");
+  sync->add_option("HOST", sync_.destination, "[user@]host")->required()->type_name("");
+  sync->add_option("DATASET", sync_.dataset, "there, with its pool: tank/models/llama")
+      ->required()
+      ->type_name("");
   add_duty("cordon", api::NodeDuty::cordon, "no new jobs on a node");
   add_duty("uncordon", api::NodeDuty::uncordon, "take a node back");
   add_duty("drain", api::NodeDuty::drain, "cordon a node and move what runs there");

@@ -143,14 +143,18 @@ struct Send {
   Result<ExitCode> operator()(const api::CheckpointJob& checkpoint) const {
     return send(checkpoint, "waiting for a checkpoint of " + checkpoint.job);
   }
+  Result<ExitCode> operator()(const api::SyncToRemote& sync) const {
+    return send(sync, "sending " + sync.snapshot + " to " + sync.destination, import_limit);
+  }
   template <class Operation> Result<ExitCode> operator()(const Operation&) const {
     return fail(ErrorCode::internal, std::string(Operation::tag) + " is no simple order");
   }
 
 private:
   template <class Operation>
-  Result<ExitCode> send(const Operation& operation, const std::string& doing) const {
-    ZED_TRY(auto reply, order(context, operation, doing));
+  Result<ExitCode> send(const Operation& operation, const std::string& doing,
+                        Millis limit = order_limit) const {
+    ZED_TRY(auto reply, order(context, operation, doing, limit));
     print_reply(context, reply);
     return ExitCode::done;
   }

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 
 #include <unistd.h>
 
@@ -98,6 +100,27 @@ TEST(Typed, PreferencesTargetsAndProperties) {
   EXPECT_FALSE(parse_property("=b"));
   EXPECT_EQ(checkpoint_word("epoch-15"), "@epoch-15");
   EXPECT_EQ(checkpoint_word("start"), "start");
+}
+
+/// The command that asks for an operation: `model add` for model-add, where it is not called the
+/// same.
+std::string command_of(std::string_view operation, const std::set<std::string>& commands) {
+  static const std::map<std::string_view, std::string> others = {{api::SetNodeDuty::tag, "drain"},
+                                                                 {"tokens", "token list"}};
+
+  if (auto other = others.find(operation); other != others.end()) return other->second;
+  std::string command(operation);
+  if (!commands.contains(command)) std::replace(command.begin(), command.end(), '-', ' ');
+  return command;
+}
+
+TEST(Arguments, EveryOperationHasItsCommand) {
+  std::set<std::string> commands;
+  for (const CommandShape& shape : command_shapes())
+    commands.insert(shape.path);
+  for (const api::OperationInfo& operation : api::all_operations())
+    EXPECT_TRUE(commands.contains(command_of(operation.name, commands)))
+        << operation.name << " can be asked over HTTP and Erlang, and zedctl has no command for it";
 }
 
 template <class T> T command(const std::vector<std::string>& arguments) {

@@ -33,6 +33,7 @@ std::string sentence_of(const api::JobRow& job);
 std::string render(const api::PlanReply& reply, const View& view);
 std::string render(const api::ApplyReply& reply, const View& view);
 std::string render(const api::AddModelReply& reply, const View& view);
+std::string render(const api::SyncReply& reply, const View& view);
 std::string render(const api::EventsReply& reply, const View& view);
 std::string render(const api::TransfersReply& reply, const View& view);
 std::string render(const api::FleetEvent& event, const View& view);

@@ -104,6 +104,12 @@ std::string render(const api::AddModelReply& reply, const View&) {
          " on " + printable(reply.node) + ", " + show(reply.size) + "\n";
 }
 
+std::string render(const api::SyncReply& reply, const View&) {
+  const std::string where = printable(reply.dataset) + " on " + printable(reply.target);
+  if (reply.was_there) return printable(reply.snapshot) + " was there already: " + where + "\n";
+  return printable(reply.snapshot) + " came from " + printable(reply.source) + ": " + where + "\n";
+}
+
 std::string render(const api::FleetEvent& event, const View& view) {
   const std::string time = styled(clock_text(event.at, view), Style::faint, view);
   std::string line = printable(event.subject);

@@ -217,6 +217,14 @@ TEST_F(Doors, ListsTheTable) {
   EXPECT_EQ(body.find("operations")->as_list()->size(), api::all_operations().size());
 }
 
+TEST_F(Doors, DescribesItself) {
+  open();
+  const Value document = body_of(over_socket(get("/v1/openapi.json")));
+  ASSERT_NE(document.find("openapi"), nullptr);
+  EXPECT_EQ(*document.find("openapi")->as_text(), "3.1.0");
+  EXPECT_EQ(head_of(over_socket(post("/v1/openapi.json", ""))), "HTTP/1.1 405 Method Not Allowed");
+}
+
 TEST_F(Doors, GarbageGetsAnAnswerAndTheDoorStays) {
   open();
   for (const std::string& garbage :

@@ -5,6 +5,7 @@
 //   POST /v1/<operation>     a JSON map of arguments in, the operation's reply out (api/operations)
 //   GET  /v1/events?after=N  server-sent events; those after number N first, if N is given
 //   GET  /v1/operations      the table
+//   GET  /v1/openapi.json    the same for programs, with the types (http/openapi.hpp)
 //   GET  /healthz            "ok"; needs no token
 //   POST /enrol/<step>       a machine or person gets a certificate; TLS only, needs no token
 //

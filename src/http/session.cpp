@@ -14,6 +14,7 @@
 #include "base/describe.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "http/openapi.hpp"
 #include "http/status.hpp"
 #include "http/target.hpp"
 #include "net/asio.hpp"
@@ -271,6 +272,8 @@ void HttpSession::carry_out(const Route& route) {
   if (const auto* events = std::get_if<FollowEvents>(&route)) return follow(events->after);
   if (const auto* operation = std::get_if<CallOperation>(&route)) return call(*operation);
   if (const auto* enrol = std::get_if<EnrolMachine>(&route)) return this->enrol(*enrol);
+  if (std::holds_alternative<DescribeApi>(route))
+    return respond(200, json_type, to_json(openapi_document()) + "\n", true);
   Value operations = Value::list();
   for (const api::OperationInfo& info : api::all_operations()) {
     Value row = Value::map();

@@ -77,9 +77,13 @@ std::variant<Route, NoRoute> route_of(std::string_view method, std::string_view 
     if (!is_get) return wrong_method(method, "GET");
     return Route{ListOperations{}};
   }
+  if (name == "openapi.json") {
+    if (!is_get) return wrong_method(method, "GET");
+    return Route{DescribeApi{}};
+  }
   if (name == "events" && is_get) return events_of(query);
   if (!is_operation_name(name)) return not_found(path);
-  if (method != "POST") return wrong_method(method, "POST");
+  if (method != "POST") return wrong_method(method, name == "events" ? "GET, POST" : "POST");
   return Route{CallOperation{std::string(name)}};
 }
 

@@ -18,6 +18,7 @@ struct FollowEvents {
   std::optional<std::uint64_t> after;  ///< none: only what happens from now on
 };
 struct ListOperations {};
+struct DescribeApi {};
 struct AskHealth {};
 /// POST /enrol/<step>: join, renew, revocations. Only behind TLS, and before anybody is known.
 struct EnrolMachine {
@@ -25,7 +26,7 @@ struct EnrolMachine {
 };
 
 using Route =
-    std::variant<CallOperation, FollowEvents, ListOperations, AskHealth, EnrolMachine>;
+    std::variant<CallOperation, FollowEvents, ListOperations, DescribeApi, AskHealth, EnrolMachine>;
 
 struct NoRoute {
   unsigned status = 404;  ///< or 405, 400

@@ -52,6 +52,8 @@ void handle(const Asked& asked, const api::MakePlan& op);
 void handle(const Asked& asked, const api::Apply& op);
 // models.cpp
 void handle(const Asked& asked, const api::AddModel& op);
+// sync.cpp
+void handle(const Asked& asked, const api::SyncToRemote& op);
 // dispatch.cpp
 void handle(const Asked& asked, const api::Dispatch& op);
 // forks.cpp
