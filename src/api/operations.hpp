@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/model_operations.hpp"
 #include "api/replies.hpp"
 #include "base/describe.hpp"
 #include "core/requirement.hpp"
@@ -311,7 +312,7 @@ struct SetNodeDuty {
 };
 
 using Request =
-    std::variant<GetStatus, ListNodes, ListModels, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
+    std::variant<GetStatus, ListNodes, ListModels, ShowModel, FitModel, RegisterModel, AliasModel, RemoveModel, ShowLineage, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
                  ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, SyncToRemote,
                  Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty>;
 

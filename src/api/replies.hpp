@@ -309,12 +309,14 @@ struct AddModelReply {
   std::string node;
   std::string snapshot;
   Bytes size;
+  Properties properties = {};  ///< as read from its files, and given
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("name", self.name);
     visit("dataset", self.dataset);
     visit("node", self.node);
     visit("snapshot", self.snapshot);
     visit("size", self.size);
+    visit("properties", self.properties);
   }
 };
 

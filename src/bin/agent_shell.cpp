@@ -107,7 +107,14 @@ struct AgentShell::Performer {
   void operator()(const agent::CancelTransfer& e) const { shell.transfers_->cancel(e.step); }
 
   void operator()(const agent::ImportPath& e) const {
-    auto work = [&store = shell.store_, import = e.import] { return import_files(store, import); };
+    auto report = [self = &shell, step = e.step](Bytes done, Bytes total, Bytes rate) {
+      self->loop_.post([self, step, done, total, rate] {
+        self->take(agent::TransferProgressed{step, done, total, rate});
+      });
+    };
+    auto work = [&store = shell.store_, import = e.import, report] {
+      return import_files(store, import, report);
+    };
     auto done = [self = &shell, step = e.step](Result<Snapshot> result) {
       self->take(agent::ImportEnded{step, std::move(result)});
     };

@@ -1,117 +1,39 @@
 #include "bin/import.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "base/text.hpp"
+#include "model/properties.hpp"
+#include "modelio/source_files.hpp"
 
 namespace zed::bin {
 namespace {
 
 namespace fs = std::filesystem;
 
-Error copy_error(const fs::path& path, const std::error_code& error) {
-  bool full = error == std::errc::no_space_on_device;
-  return {full ? ErrorCode::no_space : ErrorCode::io,
-          "copy " + path.string() + ": " + error.message(),
-          {},
-          {}};
-}
-
-constexpr std::int64_t most_ignore_lines = 1000;
-
-/// What of a folder of code does not travel: `.git`, and the patterns of its `.zedignore`, one a
-/// line as for a shell; '#' begins a comment, a '/' at the end is not needed for a folder.
-std::vector<std::string> ignored_patterns(const fs::path& folder) {
-  std::vector<std::string> patterns{".git"};
-  std::ifstream file(folder / ".zedignore");
-  std::string line;
-  for (std::int64_t n = 0; n < most_ignore_lines && std::getline(file, line); ++n) {
-    std::string pattern(trim(line.substr(0, line.find('#'))));
-    while (pattern.ends_with('/'))
-      pattern.pop_back();
-    if (!pattern.empty()) patterns.push_back(std::move(pattern));
-  }
-  return patterns;
-}
-
-/// By name, or by the path from the folder on.
-bool is_ignored(const fs::path& relative, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), relative.filename().c_str(), FNM_PERIOD) == 0 ||
-           ::fnmatch(pattern.c_str(), relative.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
-  });
-}
-
-Status copy_entry(const fs::directory_entry& entry, const fs::path& target) {
-  std::error_code error;
-  if (entry.is_symlink()) {
-    fs::remove(target, error);
-    fs::copy_symlink(entry.path(), target, error);
-  } else if (entry.is_directory()) {
-    fs::create_directories(target, error);
-  } else if (entry.is_regular_file()) {
-    fs::copy_file(entry.path(), target, fs::copy_options::overwrite_existing, error);
-  }
-  if (error) return fail(copy_error(entry.path(), error));
-  return {};
-}
-
-Status copy_folder(const fs::path& source, const fs::path& target,
-                   const std::vector<std::string>& leave_out) {
-  std::error_code error;
-  fs::recursive_directory_iterator entry(source, error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    fs::path relative = entry->path().lexically_relative(source);
-    if (is_ignored(relative, leave_out))
-      entry.disable_recursion_pending();
-    else
-      ZED_CHECK(copy_entry(*entry, target / relative));
-  }
-  if (error) return fail(copy_error(source, error));
-  return {};
-}
-
-Status copy_into(const fs::path& source, const fs::path& target, bool is_code) {
-  std::error_code error;
-  fs::file_status status = fs::status(source, error);
-  if (!fs::exists(status))
-    return fail(ErrorCode::not_found, "there is no " + source.string() + " on this node",
-                "name a path of the machine whose agent imports it (--node)");
-  if (fs::is_directory(status))
-    return copy_folder(source, target,
-                       is_code ? ignored_patterns(source) : std::vector<std::string>());
-  if (!fs::is_regular_file(status))
-    return fail(ErrorCode::invalid, source.string() + " is neither a file nor a folder");
-  fs::copy_file(source, target / source.filename(), fs::copy_options::overwrite_existing, error);
-  if (error) return fail(copy_error(source, error));
-  return {};
-}
-
 /// Set while an import is not complete: what is cut off can be told from what somebody made.
 constexpr char importing[] = "importing";
+/// Why the figures of a model are not known.
+constexpr char unread[] = "unread";
 
 /// An empty, writable dataset; what an import that was cut off left behind goes.
-Status make_room(env::Store& store, const ImportFiles& import) {
-  auto present = store.inspect(import.dataset);
+Status make_room(env::Store& store, const DatasetName& dataset, Properties properties) {
+  auto present = store.inspect(dataset);
   if (!present && present.error().code != ErrorCode::not_found)
     return fail(std::move(present).error());
   if (present) {
     bool cut_off = !present->property(importing).empty() && present->snapshots.empty();
     if (!cut_off)
-      return fail(ErrorCode::exists, import.dataset.str() + " is there already",
+      return fail(ErrorCode::exists, dataset.str() + " is there already",
                   "choose another name, or remove the old one first");
-    ZED_CHECK(store.destroy(import.dataset));
+    ZED_CHECK(store.destroy(dataset));
   }
-  Properties properties = import.properties;
   properties[importing] = "true";
-  return store.create(import.dataset, properties);
+  return store.create(dataset, properties);
 }
 
 /// A folder that holds the pool would be copied into itself without end.
@@ -125,21 +47,71 @@ Status check_outside(const fs::path& source, const fs::path& live) {
               "name a folder that has only what is wanted");
 }
 
+/// Where the files are: a path of this machine, or within a snapshot of the store.
+Result<fs::path> files_of(env::Store& store, const ImportFiles& import) {
+  if (!import.source) return fs::path(import.path);
+  const fs::path inside = fs::path(import.path).lexically_normal();
+  if (inside.is_absolute() || (!inside.empty() && *inside.begin() == ".."))
+    return fail(ErrorCode::invalid,
+                "the path " + percent_encode(import.path) + " is not in the snapshot",
+                "name a file or folder as the job saw it");
+  ZED_TRY(Dataset source, store.inspect(*import.source));
+  const Snapshot* snapshot = source.find(import.source_snapshot);
+  if (snapshot == nullptr)
+    return fail(ErrorCode::not_found, "the checkpoint is no longer in " + import.source->str(),
+                "zedctl checkpoints");
+  ZED_TRY(fs::path files, store.snapshot_path({*import.source, snapshot->name}));
+  return inside.empty() ? files : files / inside;
+}
+
+/// A job's own folder holds its log and its socket's traces besides: no part of a model.
+void leave_out_own(std::vector<modelio::SourceEntry>& entries) {
+  std::erase_if(entries, [](const modelio::SourceEntry& entry) {
+    return entry.name == ".zed" || entry.name.starts_with(".zed/");
+  });
+}
+
+/// What the files tell, under what a person said. A model of a kind that this version cannot read
+/// is kept all the same; one that is broken is not, unless `keeps_all`: a job may have written
+/// anything beside its model.
+Result<Properties> with_facts(const std::vector<modelio::SourceEntry>& entries, Properties given,
+                              bool keeps_all) {
+  modelio::DiskFiles files(entries);
+  auto facts = model::read_facts(files);
+  if (!facts && (keeps_all || facts.error().code == ErrorCode::unsupported)) {
+    given.emplace(unread, facts.error().message);
+    return given;
+  }
+  if (!facts) return fail(std::move(facts).error());
+  if (*facts) given.merge(model::properties_of(**facts));
+  return given;
+}
+
 }  // namespace
 
-Result<Snapshot> import_files(env::Store& store, const ImportFiles& import) {
+Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
+                              const ReportCopied& report) {
   if (auto present = store.inspect(import.dataset))
     if (const Snapshot* done = present->find(import.snapshot)) {
       ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
       ZED_CHECK(store.set_readonly(import.dataset, true));
       return *done;
     }
-  ZED_CHECK(make_room(store, import));
-  ZED_TRY(fs::path live, store.open_live(import.dataset));
-  ZED_CHECK(check_outside(import.path, live));
   auto type = import.properties.find(property::type);
-  bool is_code = type != import.properties.end() && type->second == "code";
-  ZED_CHECK(copy_into(import.path, live, is_code));
+  const bool is_code = type != import.properties.end() && type->second == "code";
+  const bool is_model = type != import.properties.end() && type->second == "model";
+  ZED_TRY(const fs::path files, files_of(store, import));
+  ZED_TRY(auto entries, modelio::list_source(files, {is_code, is_model}));
+  if (import.source) leave_out_own(entries);
+  Properties properties = import.properties;
+  if (is_model) {
+    ZED_TRY(properties, with_facts(entries, std::move(properties), import.source.has_value()));
+  }
+  ZED_CHECK(make_room(store, import.dataset, properties));
+  ZED_TRY(fs::path live, store.open_live(import.dataset));
+  if (!import.source) ZED_CHECK(check_outside(files, live));
+  ZED_TRY(const std::string sum, copy_files(entries, live, {!is_code, report}));
+  if (!sum.empty()) ZED_CHECK(store.set(import.dataset, {{"sha256", sum}}));
   ZED_TRY(auto name, SnapshotName::of(import.dataset, import.snapshot_name));
   ZED_TRY(Snapshot snapshot, store.snapshot(name, {{property::id, import.snapshot.str()}}));
   ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
@@ -154,7 +126,13 @@ Status unpack_code(env::Store& store, const DatasetName& dataset, const Input& c
     return fail(ErrorCode::not_found, "the submitted code is not in " + code.dataset.str());
   ZED_TRY(fs::path files, store.snapshot_path({code.dataset, snapshot->name}));
   ZED_TRY(fs::path live, store.open_live(dataset));
-  return copy_folder(files, live, {});
+  ZED_TRY(auto entries, modelio::list_source(files, {}));
+  // What Zed keeps of another job (its log, its metrics) is not this one's.
+  std::erase_if(entries, [](const modelio::SourceEntry& entry) {
+    return entry.name == ".zed" || entry.name.starts_with(".zed/");
+  });
+  ZED_CHECK(copy_files(entries, live, {}));
+  return {};
 }
 
 }  // namespace zed::bin

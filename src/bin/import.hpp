@@ -1,16 +1,20 @@
 #pragma once
 // Bringing files of this machine into a new dataset.
 
+#include "bin/copy_files.hpp"
 #include "core/plan.hpp"
 #include "env/store.hpp"
 
 namespace zed::bin {
 
 /// Copies the file or folder, snapshots it and makes it readonly. Done already (the snapshot's id
-/// is there): returns it. A dataset left behind by an import that was cut off is begun anew.
-/// Blocks. Errors: `not_found` (the path), `exists` (another dataset of that name), `no_space`,
-/// `io`.
-Result<Snapshot> import_files(env::Store& store, const ImportFiles& import);
+/// is there): returns it. A dataset left behind by an import that was cut off is begun anew. Models
+/// and data get the property `sha256` (copy_files() says of what); models the properties that their
+/// files tell (model/properties.hpp), under those that the import gives. Blocks. Errors:
+/// `not_found` (the path, a part of a model), `exists` (another dataset of that name), `invalid`
+/// and `corrupt` (a model's files are broken), `no_space`, `io`, `busy` (a file changed meanwhile).
+Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
+                              const ReportCopied& report = {});
 
 /// Copies the files of a snapshot into the live files of a dataset; those of the same name are
 /// written over. Blocks. Errors: `not_found`, `no_space`, `io`.

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
+#include "cli/render_models.hpp"
 #include "cli/typed.hpp"
 
 namespace zed::cli {

@@ -14,6 +14,9 @@ struct Import {
   std::string version;
   Requirement requirement;
   std::map<std::string, std::string> properties;  ///< further ones
+  /// Files of a snapshot of the node's store instead; `path` is within it then.
+  std::optional<DatasetName> source = {};
+  CheckpointId source_snapshot = {};
 };
 
 /// Errors: `invalid` for a version that cannot be part of a snapshot's name.

@@ -1,6 +1,7 @@
 // Questions that several files ask of the whole machine. None changes anything.
 
 #include "controller/machine.hpp"
+#include "controller/operations/models.hpp"
 #include "controller/timelines.hpp"
 
 namespace zed::controller {
@@ -66,6 +67,12 @@ std::optional<NodeName> best_holder(const Machine& m, const DatasetId& uuid) {
 }
 
 std::optional<DatasetName> dataset_of_model(const Machine& m, const ModelName& model) {
+  // "llama@2", "llama@production"; without one the declared dataset, or the first of that name.
+  if (model.str().find('@') != std::string::npos) {
+    auto row = find_model(m, model.str());
+    auto dataset = row ? DatasetName::parse(row->dataset) : fail(row.error());
+    return dataset ? std::optional<DatasetName>(*dataset) : std::nullopt;
+  }
   if (m.desired.applied)
     if (const DeclaredModel* declared = m.desired.applied->cluster.find_model(model))
       return declared->dataset;

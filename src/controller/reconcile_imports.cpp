@@ -1,13 +1,10 @@
 // What the cluster file says should be imported, and the sizes that filters ask for.
 
-#include <fmt/format.h>
-
 #include "controller/imports.hpp"
+#include "model/properties.hpp"
 
 namespace zed::controller {
 namespace {
-
-constexpr double bytes_in_gb = 1e9;
 
 /// Whether what is not in the view may still be on a node that has not come back yet.
 bool is_anyone_awaited(const Machine& m) {
@@ -29,10 +26,10 @@ void complete_model(Machine& m, const DatasetId& uuid) {
   if (!holder) return;
   const Dataset& copy = *m.fleet.copy(*holder, uuid);
   if (copy.properties.contains("size_gb") || copy.newest() == nullptr) return;
-  double size = static_cast<double>(copy.newest()->referenced.value) / bytes_in_gb;
   PlanStep step;
   step.node = *holder;
-  step.action = SetProperties{copy.name, uuid, {{"size_gb", fmt::format("{:.3g}", size)}}};
+  step.action =
+      SetProperties{copy.name, uuid, {{"size_gb", model::size_gb(copy.newest()->referenced)}}};
   step.expect = m.expect(uuid);
   step.why = "size_gb of a model";
   m.steps.want("size:" + uuid.str(), JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
@@ -61,6 +58,8 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
   ImportFiles files;
   files.dataset = import.dataset;
   files.path = import.path;
+  files.source = import.source;
+  files.source_snapshot = import.source_snapshot;
   files.snapshot_name = "v" + (import.version.empty() ? "1" : import.version);
   if (!is_snapshot_word(files.snapshot_name))
     return fail(ErrorCode::invalid, "version \"" + import.version + "\" cannot name a snapshot",

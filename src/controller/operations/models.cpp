@@ -1,11 +1,13 @@
 // Importing a file or a folder as a model.
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "controller/imports.hpp"
 #include "controller/names.hpp"
-#include "controller/operations/handlers.hpp"
+#include "controller/operations/models.hpp"
 
 namespace zed::controller {
 namespace {
@@ -37,33 +39,43 @@ Result<NodeName> node_for(const Machine& m, const std::string& typed) {
   return node;
 }
 
-Result<PlanStep> import_step(Machine& m, const api::AddModel& op) {
-  if (op.path.empty() || op.path.front() != '/' || op.path.find('\0') != std::string::npos)
-    return fail(ErrorCode::invalid, "the path " + percent_encode(op.path) + " is not absolute");
-  ZED_TRY(auto node, node_for(m, op.node));
-  ZED_TRY(auto dataset, dataset_for(m, op.name));
-  if (m.fleet.uuid_of(dataset))
-    return fail(ErrorCode::exists, "there is a " + dataset.str() + " already",
-                "choose another name");
-  Import import;
-  import.dataset = dataset;
-  import.path = op.path;
-  import.type = "model";
-  import.name = op.name;
-  import.version = op.version;
-  import.requirement = op.requirement;
-  import.properties = op.properties;
-  return step_of(m, node, import, "model add");
-}
-
 }  // namespace
 
-void handle(const Asked& asked, const api::AddModel& op) {
+Result<NewModel> new_model(const Machine& m, const std::string& name, const std::string& version,
+                           bool may_be_next) {
+  ZED_TRY(DatasetName dataset, dataset_for(m, name));
+  std::int64_t next = 1;
+  bool is_new = true;
+  for (const api::ModelRow& row : models_reply(m).models) {
+    if (row.name != name || row.declared_only) continue;
+    is_new = false;
+    if (row.version == version)
+      return fail(ErrorCode::exists, "there is a version " + version + " of " + name + " already",
+                  "zedctl model ls");
+    std::int64_t number = 0;
+    auto [end, error] =
+        std::from_chars(row.version.data(), row.version.data() + row.version.size(), number);
+    if (error == std::errc{} && number < INT64_MAX) next = std::max(next, number + 1);
+  }
+  if (is_new && !m.fleet.uuid_of(dataset))
+    return NewModel{dataset, version.empty() ? std::to_string(next) : version};
+  if (version.empty() && !may_be_next)
+    return fail(ErrorCode::exists, "there is a " + dataset.str() + " already",
+                "--version " + std::to_string(next) + " adds a version; or choose another name");
+  const std::string given = version.empty() ? std::to_string(next) : version;
+  ZED_TRY(auto versioned_dataset, DatasetName::parse("models/" + name + ".v" + given));
+  if (m.fleet.uuid_of(versioned_dataset))
+    return fail(ErrorCode::exists, "there is a " + versioned_dataset.str() + " already",
+                "choose another version");
+  return NewModel{versioned_dataset, given};
+}
+
+void import_model(const Asked& asked, const NodeName& node, const Import& wanted,
+                  const std::string& from) {
   Machine& m = asked.m;
-  auto step = import_step(m, op);
+  auto step = step_of(m, node, wanted, "model of " + asked.by());
   if (!step) return asked.refuse(step.error());
   const auto import = std::get<ImportFiles>(step->action);
-  const NodeName node = step->node;
   const std::string need = import_need(import.dataset);
   if (m.steps.is_live(need))
     return asked.refuse(ErrorCode::busy, import.dataset.str() + " is being imported already",
@@ -72,18 +84,42 @@ void handle(const Asked& asked, const api::AddModel& op) {
   m.steps.forgive(need);
   if (!m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out))
     return asked.refuse(ErrorCode::unavailable, "node " + node.str() + " went away", "try again");
-  asked.audit("model " + op.name, "import of " + op.path + " on " + node.str());
+  asked.audit("model " + wanted.name, "import of " + from + " on " + node.str());
   asked.reply_on_need(
       need, node, import_patience,
-      fmt::format("import {} as {} on {}", op.path, import.dataset.str(), node.str()),
-      [import, node, name = op.name](Machine& machine, const NeedOutcome&) -> Result<Value> {
-        api::AddModelReply reply{name, import.dataset.str(), node.str(), "@" + import.snapshot_name,
-                                 Bytes{}};
+      fmt::format("import {} as {} on {}", from, import.dataset.str(), node.str()),
+      [import, node, name = wanted.name](Machine& machine, const NeedOutcome&) -> Result<Value> {
+        api::AddModelReply reply;
+        reply.name = name;
+        reply.dataset = import.dataset.str();
+        reply.node = node.str();
+        reply.snapshot = "@" + import.snapshot_name;
         DatasetId uuid = DatasetId::parse(import.properties.at(property::uuid)).value();
         const Dataset* copy = machine.fleet.copy(node, uuid);
+        if (copy != nullptr) reply.properties = copy->properties;
         if (copy != nullptr && copy->newest() != nullptr) reply.size = copy->newest()->referenced;
         return api::encode_reply(reply);
       });
+}
+
+void handle(const Asked& asked, const api::AddModel& op) {
+  Machine& m = asked.m;
+  if (op.path.empty() || op.path.front() != '/' || op.path.find('\0') != std::string::npos)
+    return asked.refuse(ErrorCode::invalid,
+                        "the path " + percent_encode(op.path) + " is not absolute");
+  auto node = node_for(m, op.node);
+  if (!node) return asked.refuse(node.error());
+  auto place = new_model(m, op.name, op.version, false);
+  if (!place) return asked.refuse(place.error());
+  Import import;
+  import.dataset = place->dataset;
+  import.path = op.path;
+  import.type = "model";
+  import.name = op.name;
+  import.version = place->version;
+  import.requirement = op.requirement;
+  import.properties = op.properties;
+  import_model(asked, *node, import, op.path);
 }
 
 }  // namespace zed::controller

@@ -48,45 +48,6 @@ void warn(const Machine& m, api::StatusReply& reply) {
   }
 }
 
-std::string home_of_model(const Machine& m, const DatasetId& uuid) {
-  auto holder = best_holder(m, uuid);
-  if (!holder) return "";
-  std::string home = m.fleet.copy(*holder, uuid)->property(property::home);
-  return home.empty() ? holder->str() : home;
-}
-
-/// Copies of one dataset; the newest snapshot of the best holder is what "up to date" means.
-api::ModelRow model_row(const Machine& m, const DatasetName& dataset, const DatasetId& uuid) {
-  api::ModelRow row;
-  row.dataset = dataset.str();
-  row.name = dataset.leaf();
-  row.home = home_of_model(m, uuid);
-  auto best = best_holder(m, uuid);
-  const Dataset* newest = best ? m.fleet.copy(*best, uuid) : nullptr;
-  for (const NodeName& node : m.fleet.holders(uuid)) {
-    const Dataset* copy = m.fleet.copy(node, uuid);
-    api::ModelCopy shown{node.str(), "", false};
-    if (copy->newest() != nullptr) shown.snapshot = "@" + copy->newest()->name;
-    shown.up_to_date = newest != nullptr && newest->newest() != nullptr &&
-                       copy->find(newest->newest()->id) != nullptr;
-    row.copies.push_back(shown);
-    if (newest == nullptr) newest = copy;
-  }
-  if (newest != nullptr) {
-    row.properties = newest->properties;
-    row.version = newest->property("version");
-    row.requirement = newest->property("requires");
-    if (newest->newest() != nullptr) row.size = newest->newest()->referenced;
-    if (std::string name = newest->property(property::name); !name.empty()) row.name = name;
-  }
-  for (const auto& [name, node] : m.fleet.view().nodes) {
-    auto why = m.excluded.find(dataset.str() + " " + name.str());
-    if (why != m.excluded.end() && m.fleet.copy(name, uuid) == nullptr)
-      row.not_on[name.str()] = why->second;
-  }
-  return row;
-}
-
 }  // namespace
 
 void handle(const Asked& asked, const api::GetStatus&) {
@@ -139,33 +100,6 @@ api::NodesReply nodes_reply(const Machine& m) {
 
 void handle(const Asked& asked, const api::ListNodes&) {
   asked.reply(nodes_reply(asked.m));
-}
-
-void handle(const Asked& asked, const api::ListModels&) {
-  const Machine& m = asked.m;
-  api::ModelsReply reply;
-  std::map<DatasetName, DatasetId> models;
-  for (const auto& held : m.fleet.view().datasets)
-    for (const auto& [name, dataset] : held.second)
-      if (dataset.property(property::type) == "model") models.emplace(name, dataset.uuid);
-  for (const auto& [name, uuid] : models)
-    reply.models.push_back(model_row(m, name, uuid));
-  if (m.desired.applied)
-    for (const DeclaredModel& declared : m.desired.applied->cluster.models) {
-      auto row = std::find_if(reply.models.begin(), reply.models.end(), [&](const auto& known) {
-        return known.dataset == declared.dataset.str();
-      });
-      if (row == reply.models.end()) {
-        reply.models.push_back({});
-        row = std::prev(reply.models.end());
-        row->dataset = declared.dataset.str();
-        row->version = declared.version;
-        row->declared_only = true;
-      }
-      row->name = declared.name.str();
-      if (row->requirement.empty()) row->requirement = declared.requirement.str();
-    }
-  asked.reply(reply);
 }
 
 void handle(const Asked& asked, const api::ListJobs& op) {

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/handlers.hpp"
+#include "controller/operations/models.hpp"
 
 namespace zed::controller {
 namespace {

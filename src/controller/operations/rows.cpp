@@ -112,6 +112,27 @@ api::JobRow row_of_declared(const Job& job) {
   return row;
 }
 
+/// Time left by the present rate.
+void estimate_time_left(api::TransferRow& row) {
+  if (row.rate.value > 0 && row.total >= row.done)
+    row.time_left = Millis{(row.total - row.done).value * 1000 / row.rate.value};
+}
+
+/// Files of a node's own disk that become a dataset.
+api::TransferRow row_of(const LiveStep& live, const ImportFiles& import) {
+  api::TransferRow row;
+  row.dataset = import.dataset.str();
+  row.snapshot = import.snapshot_name;
+  row.source = import.path;
+  row.target = live.step.node.str();
+  row.why = live.step.why;
+  row.done = live.progress.done;
+  row.total = live.progress.total;
+  row.rate = live.progress.rate;
+  estimate_time_left(row);
+  return row;
+}
+
 api::TransferRow row_of(const Machine& m, const LiveStep& live) {
   const auto& receive = std::get<ReceiveSnapshot>(live.step.action);
   api::TransferRow row;
@@ -127,8 +148,7 @@ api::TransferRow row_of(const Machine& m, const LiveStep& live) {
     if (const Dataset* source = m.fleet.copy(receive.ticket.source, receive.ticket.uuid))
       if (const Snapshot* snapshot = source->find(receive.ticket.snapshot))
         row.total = snapshot->referenced;
-  if (row.rate.value > 0 && row.total >= row.done)
-    row.time_left = Millis{(row.total - row.done).value * 1000 / row.rate.value};
+  estimate_time_left(row);
   return row;
 }
 
@@ -137,6 +157,8 @@ std::vector<api::TransferRow> transfer_rows(const Machine& m) {
   for (const auto& entry : m.steps.all())
     if (std::holds_alternative<ReceiveSnapshot>(entry.second.step.action))
       rows.push_back(row_of(m, entry.second));
+    else if (const auto* import = std::get_if<ImportFiles>(&entry.second.step.action))
+      rows.push_back(row_of(entry.second, *import));
   return rows;
 }
 
