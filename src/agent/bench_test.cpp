@@ -100,6 +100,7 @@ struct Bench::Performer {
     b.events_.push_back(JournalCopyStored{e.id, {}});
   }
   void operator()(const FetchLog& e) const { b.log_reads.push_back(e); }
+  void operator()(const AnswerQuestion& e) const { b.questions.push_back(e); }
 };
 
 Bench::Bench() = default;

@@ -130,6 +130,7 @@ public:
   std::vector<UnpackCode> unpacked;
   std::vector<ExtendLease> leases;
   std::vector<FetchLog> log_reads;
+  std::vector<AnswerQuestion> questions;
 
   // How the world behaves.
   bool processes_obey = true;  ///< StopProcesses is followed by AttemptExited at once

@@ -156,12 +156,18 @@ struct LogRead {
   Result<LogPage> result;
 };
 
+/// The answer to AnswerQuestion.
+struct QuestionAnswered {
+  EffectId effect = 0;
+  Result<NodeReply> result;
+};
+
 using Event =
     std::variant<Started, Tick, ControllerConnected, ControllerSaid, ControllerGone, StoreReturned,
                  AttemptStarted, AttemptExited, SupervisorLost, JobConnected, JobDisconnected,
                  CheckpointAsked, JobStopped, TransferProgressed, TransferEnded, ImportEnded,
                  GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored, LogRead,
-                 ProcessesFrozen, CodeUnpacked>;
+                 ProcessesFrozen, CodeUnpacked, QuestionAnswered>;
 
 // ---- effects ------------------------------------------------------------------------------------
 
@@ -260,9 +266,17 @@ struct FetchLog {
   ReadLog request;
 };
 
+/// Look into a copy's files, or start or tend a command beside a job; answered by QuestionAnswered.
+/// Commands end with their attempt.
+struct AnswerQuestion {
+  EffectId id = 0;
+  NodeQuestion question;
+};
+
 using Effect =
     std::variant<SayToController, CloseLink, CallStore, LaunchAttempt, StopProcesses, ExtendLease,
                  FreezeProcesses, ForgetAttempt, AskJob, AnswerJob, StartTransfer, CancelTransfer,
-                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog>;
+                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog,
+                 AnswerQuestion>;
 
 }  // namespace zed::agent

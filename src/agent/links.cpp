@@ -118,6 +118,7 @@ struct Obeyer {
     if (live != nullptr && live->has_processes()) m.emit(ExtendLease{g.job, g.generation, g.lease});
   }
   void operator()(const ReadLog& r) const { read_log(m, r); }
+  void operator()(const AskNode& a) const { ask(m, a); }
 };
 
 void obey(Machine& m, LinkId id, const ControllerMessage& message) {

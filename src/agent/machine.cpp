@@ -68,6 +68,7 @@ struct Handler {
     if (!e.loads.empty()) m.loads = e.loads;
   }
   void operator()(const LogRead& e) const { log_read(m, e); }
+  void operator()(const QuestionAnswered& e) const { answered(m, e); }
 
 private:
   void status(EffectId effect, const Status& result) const {

@@ -245,6 +245,7 @@ struct Machine {
   std::map<EffectId, std::function<void(Status)>> status_calls;
   std::map<EffectId, std::uint64_t> log_reads;  ///< effect -> the controller's request number
   std::multimap<Instant, std::function<void()>> timers;
+  std::map<EffectId, std::uint64_t> questions;  ///< whose answer the shell prepares
 };
 
 /// What a store's reply holds. A store that answers with another kind broke its contract: that is

@@ -118,4 +118,8 @@ void copy_journal(Machine& m, const JournalRecords& records);
 void read_log(Machine& m, const ReadLog& request);
 void log_read(Machine& m, const LogRead& event);
 
+// ---- questions.cpp ----
+void ask(Machine& m, const AskNode& asked);
+void answered(Machine& m, const QuestionAnswered& event);
+
 }  // namespace zed::agent

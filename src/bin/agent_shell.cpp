@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "bin/import.hpp"
+#include "bin/questions.hpp"
 #include "proc/job_log.hpp"
 #include "proc/job_user.hpp"
 
@@ -157,6 +158,16 @@ struct AgentShell::Performer {
     off_loop<Result<LogPage>>(shell.store_workers_, std::move(work), done);
   }
 
+  void operator()(const agent::AnswerQuestion& e) const {
+    auto work = [self = &shell, question = e.question, now = shell.loop_.clocks().monotonic] {
+      return answer_question(self->store_, self->commands_, self->files_.attempts(), question, now);
+    };
+    auto done = [self = &shell, id = e.id](Result<NodeReply> result) {
+      self->take(agent::QuestionAnswered{id, std::move(result)});
+    };
+    off_loop<Result<NodeReply>>(shell.question_workers_, std::move(work), done);
+  }
+
   /// Blocking work, its result handed to `done` on the loop; a full queue is such a result too.
   template <class T, class Work, class Done>
   void off_loop(net::WorkerPool& workers, Work work, Done done) const {
@@ -174,7 +185,7 @@ AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, e
                        NodeFiles files)
     : loop_(loop), config_(std::move(config)), store_(store), gpus_(gpus), files_(std::move(files)),
       state_(ids_), store_workers_(loop, 8, 4096), file_worker_(loop, 1, 4096),
-      launch_workers_(loop, 4, 4096),
+      launch_workers_(loop, 4, 4096), question_workers_(loop, 4, 256),
       probe_worker_(loop, 1, 1), tick_timer_(loop), probe_timer_(loop) {}
 
 AgentShell::~AgentShell() = default;
@@ -206,6 +217,7 @@ Status AgentShell::open() {
     auto starting = starting_.extract({job, generation});
     if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
     job_sockets_.erase({job, generation});
+    commands_.end(job, generation);
     take(agent::AttemptExited{job, generation, exit});
   };
   attempts.frozen = [this](const JobId& job, const Generation& generation, bool) {
@@ -276,6 +288,7 @@ void AgentShell::take(agent::Event event) {
 }
 
 void AgentShell::tick() {
+  commands_.sweep(loop_.clocks().monotonic);
   take(agent::Tick{});
   tick_timer_.start(tick_every, [this] { tick(); });
 }

@@ -19,6 +19,7 @@
 #include "net/workers.hpp"
 #include "proc/attempts.hpp"
 #include "proc/job_socket.hpp"
+#include "proc/job_commands.hpp"
 #include "stream/transfers.hpp"
 
 namespace zed::bin {
@@ -76,9 +77,11 @@ private:
   net::Timer tick_timer_;
   net::Timer probe_timer_;
   std::optional<proc::Attempts> attempts_;
+  proc::JobCommands commands_;  ///< outlives the workers that tend them
   std::unique_ptr<stream::Transfers> transfers_;
   std::unique_ptr<ControllerLinks> links_;
   std::map<Key, std::unique_ptr<proc::JobSocket>> job_sockets_;
+  net::WorkerPool question_workers_;
   std::map<Key, agent::EffectId> starting_;
   std::map<Key, agent::EffectId> freezing_;
   std::uint64_t next_job_connection_ = 0;

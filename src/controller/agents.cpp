@@ -172,6 +172,7 @@ struct MessageHandler {
     m.tell("notice", "node " + node.str() + ", " + notice.subject, notice.text);
   }
   void operator()(const LogPage& page) const { answer_log(m, page); }
+  void operator()(const NodeAnswer& answer) const { answer_node(m, answer); }
 
   /// A node that sends what cannot be is cut off; it begins again with a hello.
   bool check(const Status& status) const {

@@ -32,6 +32,8 @@ struct WaitingRequest {
   /// The answer once what it waits for has come; `outcome` is set if that was a need.
   std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
   /// Set instead if the operation goes on from there and answers later.
+  /// Set instead if a node's NodeAnswer of the number `log_page` is waited for.
+  std::function<void(Machine&, RequestId, const Result<NodeReply>&)> on_reply;
   std::function<void(Machine&, RequestId)> proceed;
 };
 
@@ -186,3 +188,4 @@ void expire_requests(Machine& m);
 void fail_requests_on(Machine& m, LinkId link);
 
 }  // namespace zed::controller
+void answer_node(Machine& m, const NodeAnswer& answer);

@@ -15,6 +15,7 @@
 #include "core/gpu.hpp"
 #include "core/job.hpp"
 #include "core/plan.hpp"
+#include "core/question.hpp"
 
 namespace zed {
 
@@ -212,9 +213,9 @@ struct LogPage {
   friend bool operator==(const LogPage&, const LogPage&) = default;
 };
 
-using AgentMessage =
-    std::variant<Hello, InventoryPage, DatasetChanged, DatasetRemoved, Heartbeat, GpusChanged,
-                 AttemptReport, StepResult, TransferProgress, JournalStored, Notice, LogPage>;
+using AgentMessage = std::variant<Hello, InventoryPage, DatasetChanged, DatasetRemoved, Heartbeat,
+                                  GpusChanged, AttemptReport, StepResult, TransferProgress,
+                                  JournalStored, Notice, LogPage, NodeAnswer>;
 
 // ---- controller -> agent ------------------------------------------------------------------------
 
@@ -323,6 +324,6 @@ struct ReadLog {
 };
 
 using ControllerMessage = std::variant<Welcome, Refused, StepOrder, CancelStep, AckExit,
-                                       JournalRecords, GrantLease, ReadLog>;
+                                       JournalRecords, GrantLease, ReadLog, AskNode>;
 
 }  // namespace zed

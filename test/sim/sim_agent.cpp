@@ -340,4 +340,10 @@ void SimAgent::perform(agent::FetchLog&& effect) {
   reply(random_.millis(1, 10), agent::LogRead{effect.id, page});
 }
 
+void SimAgent::perform(agent::AnswerQuestion&& effect) {
+  // Simulated copies have no files, and nobody types commands into simulated jobs.
+  reply(random_.millis(1, 10),
+        agent::QuestionAnswered{effect.id, fail(ErrorCode::unsupported, "nothing to look at")});
+}
+
 }  // namespace zed::sim

@@ -69,6 +69,7 @@ private:
   void perform(agent::SaveNodeState&& effect);
   void perform(agent::StoreJournalCopy&& effect);
   void perform(agent::FetchLog&& effect);
+  void perform(agent::AnswerQuestion&& effect);
 
   void launch(const agent::LaunchAttempt& effect);
   Status store_journal_copy(const JournalRecords& records);

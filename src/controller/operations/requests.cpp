@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "controller/names.hpp"
+#include "controller/operations/daily.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/models.hpp"
 
