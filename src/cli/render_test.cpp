@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "cli/render.hpp"
+#include "cli/render_models.hpp"
 
 namespace zed::cli {
 namespace {
@@ -376,6 +377,81 @@ TEST(Render, HostileNamesStayText) {
   EXPECT_EQ(text.find('\r'), std::string::npos);
   EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+TEST(Render, WhatIsKnownOfAModel) {
+  api::ShowModelReply reply;
+  reply.model.name = "llama";
+  reply.model.version = "2";
+  reply.model.dataset = "models/llama.v2";
+  reply.model.requirement = "vram:7GiB";
+  reply.model.copies = {{"server", "@v2", true}, {"laptop", "@v2", false}};
+  reply.model.properties = {{"format", "gguf"},
+                            {"architecture", "llama"},
+                            {"quantized", "q4_k_m"},
+                            {"bits_per_weight", "4.89"},
+                            {"dtype", "q4_k"},
+                            {"parameters", "8030261248"},
+                            {"context", "131072"},
+                            {"licence", "llama3.1"},
+                            {"size_gb", "4.91"},
+                            {"aliases", "production"},
+                            {"source", "jobs/f@epoch-50"},
+                            {"epochs", "50"}};
+  api::MemoryParts memory;
+  memory.context = 32768;
+  memory.gpus = 2;
+  memory.weights = mebibytes(4403);
+  memory.cache = mebibytes(2176);
+  memory.compute = mebibytes(363);
+  memory.overhead = mebibytes(1024);
+  memory.total = mebibytes(7966);
+  memory.largest = mebibytes(4123);
+  reply.memory = memory;
+  reply.use.context = 32768;
+  reply.use.cache = "q8_0";
+  reply.use.parallel = 4;
+  reply.use.flash_attention = false;
+  expect_all_forms("model_show", reply);
+  reply.memory.reset();
+  reply.model.properties = {{"quantized", "none"}, {"dtype", "bf16"}, {"unread", "GGUF version 9"}};
+  reply.notes = {"its files do not tell how much memory it takes"};
+  expect_golden("model_show_unknown", render(reply, plain()));
+}
+
+TEST(Render, WhereAModelFits) {
+  api::FitReply reply;
+  reply.model = "llama";
+  reply.memory.context = 131072;
+  reply.memory.total = gibibytes(22);
+  reply.nodes = {
+      {"server", {"NVIDIA A100-SXM4-80GB"}, 131072, true, gibibytes(22), gibibytes(80), ""},
+      {"workstation",
+       {"NVIDIA GeForce RTX 4090"},
+       90112,
+       false,
+       gibibytes(23),
+       gibibytes(24),
+       "1 GPU busy at present"},
+      {"laptop", {"NVIDIA GeForce RTX 3050"}, 0, false, gibibytes(6), gibibytes(4), ""},
+      {"cpu", {}, 0, false, {}, {}, "no GPU"}};
+  expect_all_forms("fit", reply);
+  expect_golden("fit_nowhere", render(api::FitReply{"llama", {}, {}}, plain()));
+}
+
+TEST(Render, VersionsOfModels) {
+  expect_golden("model_alias", render(api::AliasReply{"llama", "2", "production", "1"}, plain()));
+  api::RemoveModelReply gone{"llama",    "1",        "models/llama", {"job infer runs with it"},
+                             {"server"}, {"laptop"}, false};
+  expect_golden("model_rm_preview", render(gone, plain()));
+  gone.removed = true;
+  expect_golden("model_rm", render(gone, plain()));
+  api::LineageReply lineage{"model llama@2",
+                            {{1, "job", "finetune@epoch-50", "epochs 50, loss 0.021"},
+                             {2, "data", "datasets/digits", ""},
+                             {2, "model", "base@1", "models/base"}},
+                            {}};
+  expect_golden("lineage", render(lineage, coloured()));
 }
 
 }  // namespace
