@@ -8,6 +8,12 @@ find_package(fmt REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(pugixml REQUIRED)
+# Within the programs where there is an archive of it: only the agent's helper reads XML.
+if(TARGET pugixml::static)
+  set(ZED_PUGIXML pugixml::static)
+else()
+  set(ZED_PUGIXML pugixml::pugixml)
+endif()
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 

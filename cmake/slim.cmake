@@ -7,10 +7,13 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT ZED_SANITIZE)
   set(zed_slim ON)
 endif()
 
-# zed_slim(zed-agent): the C++ library and Boost inside, what nobody calls left out.
+# zed_slim(zed-agent): the C++ library and Boost inside, what nobody calls left out. It is not
+# exported: a shared library (a GPU driver's, loaded at run time) would get half of its C++ library
+# from here and half from the system's.
 function(zed_slim target)
   if(zed_slim)
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections
+      -Wl,--exclude-libs,libstdc++.a)
   endif()
 endfunction()
 

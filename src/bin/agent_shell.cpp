@@ -17,7 +17,10 @@ namespace zed::bin {
 namespace {
 
 constexpr Millis tick_every = Millis{250};
-constexpr Millis probe_every = seconds(10);
+// A probe costs the driver some work and us a process: often only while a job may break a GPU.
+constexpr Millis probe_busy = seconds(10);
+constexpr Millis probe_idle = seconds(60);
+constexpr Millis sleep_that_counts = seconds(2);
 
 Bytes free_memory() {
   struct sysinfo info {};
@@ -219,6 +222,8 @@ Status AgentShell::open() {
     job_sockets_.erase({job, generation});
     commands_.end(job, generation);
     take(agent::AttemptExited{job, generation, exit});
+    // It may be a GPU's fault: known before anything starts on it again.
+    if (exit.kind != ExitRecord::Kind::success) probe_gpus();
   };
   attempts.frozen = [this](const JobId& job, const Generation& generation, bool) {
     auto freezing = freezing_.extract({job, generation});
@@ -249,10 +254,7 @@ Status AgentShell::begin() {
   started.node = files_.record().node;
   started.name = config_.name;
   started.facts = config_.facts;
-  if (auto gpus = gpus_.probe())
-    started.gpus = std::move(*gpus);
-  else
-    log_warning(gpus.error().describe());
+  started.gpus = gpus_.known();  // the first probe may take its time; nothing waits for it
   started.highest_term = files_.record().highest_term;
   started.journal_second = files_.record().journal_second;
   started.journal_copy_seq = files_.journal_copy_seq();
@@ -277,8 +279,9 @@ Status AgentShell::begin() {
   auto links = ControllerLinks::open(loop_, config_.beam, config_.controllers, std::move(handlers));
   if (!links) return fail(std::move(links).error());
   links_ = std::move(*links);
+  has_slept();
   tick();
-  probe_timer_.start(probe_every, [this] { probe_gpus(); });
+  probe_gpus();
   return {};
 }
 
@@ -290,21 +293,39 @@ void AgentShell::take(agent::Event event) {
 void AgentShell::tick() {
   commands_.sweep(loop_.clocks().monotonic);
   take(agent::Tick{});
+  // Sleep may have taken a GPU along, or brought one back.
+  if (has_slept()) probe_gpus();
   tick_timer_.start(tick_every, [this] { tick(); });
 }
 
+/// Whether the machine was asleep since the last call.
+bool AgentShell::has_slept() {
+  timespec with_sleep{};
+  timespec awake{};
+  ::clock_gettime(CLOCK_BOOTTIME, &with_sleep);
+  ::clock_gettime(CLOCK_MONOTONIC, &awake);
+  std::int64_t slept = (with_sleep.tv_sec - awake.tv_sec) * 1000 +
+                       (with_sleep.tv_nsec - awake.tv_nsec) / 1'000'000;
+  return slept - std::exchange(slept_ms_, slept) > sleep_that_counts.value;
+}
+
+void AgentShell::probe_in(Millis wait) {
+  probe_timer_.start(wait, [this] { probe_gpus(); });
+}
+
 void AgentShell::probe_gpus() {
-  probe_timer_.start(probe_every, [this] { probe_gpus(); });
-  take(agent::MemoryMeasured{free_memory()});
+  bool busy = !state_.held_gpus().empty() || config_.facts.simulated;
+  probe_in(busy ? probe_busy : probe_idle);
+  take(agent::MemoryMeasured{free_memory(), {}});
+  if (probing_) return;  // one that hangs is given up by itself, in its own time
   using Probed = Result<std::vector<Gpu>>;
-  // A probe that hangs keeps its one worker; the next ones are refused until it returns.
-  (void)probe_worker_.run<Probed>([&gpus = gpus_] { return gpus.probe(); },
-                                  [this](Probed probed) {
-                                    if (probed)
-                                      take(agent::GpusProbed{std::move(*probed)});
-                                    else
-                                      log_warning(probed.error().describe());
-                                  });
+  auto done = [this](Probed probed) {
+    probing_ = false;
+    if (!probed) return log_warning(probed.error().describe());
+    take(agent::GpusProbed{std::move(*probed)});
+    take(agent::MemoryMeasured{free_memory(), gpus_.loads()});
+  };
+  probing_ = probe_worker_.run<Probed>([&gpus = gpus_] { return gpus.probe(); }, done).has_value();
 }
 
 /// Jobs of another user pass through these folders to their own; they cannot list them.
@@ -361,8 +382,12 @@ Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
     data.push_back(std::move(path));
   }
   if (!data.empty()) environment["ZED_DATA_DIR"] = join(data, ":");
-  if (const char* variable = visibility_variable(request.vendor))
-    environment[variable] = join(request.visible_gpus, ",");
+  if (const char* variable = visibility_variable(request.vendor)) {
+    std::vector<std::string> names;
+    for (const std::string& uuid : request.visible_gpus)
+      names.push_back(gpus_.visible_name(uuid));
+    environment[variable] = join(names, ",");
+  }
   std::string mark = request.attempt.job.str().substr(0, 8) + "-" +
                      std::to_string(request.attempt.generation.term.number) + "-" +
                      std::to_string(request.attempt.generation.counter);

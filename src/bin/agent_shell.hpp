@@ -56,6 +56,8 @@ private:
   void take(agent::Event event);
   void tick();
   void probe_gpus();
+  void probe_in(Millis wait);
+  bool has_slept();
   void launch(const agent::LaunchAttempt& effect);
   Status let_jobs_in() const;
   Status choose_user(proc::Launch& launch) const;
@@ -76,6 +78,8 @@ private:
   net::WorkerPool probe_worker_;
   net::Timer tick_timer_;
   net::Timer probe_timer_;
+  bool probing_ = false;
+  std::int64_t slept_ms_ = 0;  ///< of the machine, since it started
   std::optional<proc::Attempts> attempts_;
   proc::JobCommands commands_;  ///< outlives the workers that tend them
   std::unique_ptr<stream::Transfers> transfers_;

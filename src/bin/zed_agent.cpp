@@ -9,9 +9,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
+#include "bin/agent_gpus.hpp"
 #include "bin/agent_shell.hpp"
 #include "bin/machine_facts.hpp"
-#include "gpu/simulated.hpp"
+#include "bin/probe_command.hpp"
 #include "net/signals.hpp"
 #include "proc/supervisor.hpp"
 #include "store/dir/dir_store.hpp"
@@ -26,7 +27,7 @@ struct RunOptions {
   std::string name;
   std::string pool = "tank";
   std::string store = "dir";
-  std::string gpus = "none";
+  std::string gpus = "auto";
   std::string cookie_file;
   std::string run_folder;
   std::string listen = "127.0.0.1";
@@ -62,7 +63,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   }
   config.facts = bin::machine_facts();
   config.facts.pool = options.pool;
-  config.facts.simulated = options.gpus != "none";
+  config.facts.simulated = bin::are_simulated(options.gpus);
   config.facts.labels = options.labels;
   config.facts.dialable = !options.not_dialable;
   config.jobs_as_self = options.jobs_as_self;
@@ -91,11 +92,10 @@ Status run(const RunOptions& options) {
   const env::StoreInfo about = store->info();
   config.facts.store = about.kind;
   config.facts.may_run_jobs = about.may_mount;
-  gpu::SimulatedGpus gpus(options.gpus, config.name);
-  ZED_CHECK(gpus.probe());
+  ZED_TRY(auto gpus, bin::open_gpus(options.gpus, config));
   net::Loop loop;
   std::string name = config.name.str();
-  ZED_TRY(auto shell, bin::AgentShell::start(loop, std::move(config), *store, gpus));
+  ZED_TRY(auto shell, bin::AgentShell::start(loop, std::move(config), *store, *gpus));
   ZED_TRY(auto signals,
           net::Signals::watch(loop, {SIGTERM, SIGINT}, [&loop](int) { loop.stop(); }));
   log_info("node " + name + " is ready");
@@ -123,7 +123,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--pool", options.pool, "name of the pool");
   run_command->add_option("--store", options.store,
                           "zfs (OpenZFS, --pool names it) or dir (any file system)");
-  run_command->add_option("--gpus", options.gpus, "simulated GPUs: a profile's name or file");
+  run_command->add_option("--gpus", options.gpus,
+                          "auto: those of this machine; else a simulated profile, or none");
   run_command->add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
   run_command->add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
   run_command->add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
@@ -140,6 +141,9 @@ int main(int argc, char** argv) {
   CLI::App* supervise_command =
       app.add_subcommand("supervise", "run one attempt (used by the agent)");
   supervise_command->add_option("folder", folder)->required();
+  bin::ProbeCommand probe;
+  CLI::App* probe_command = app.add_subcommand("probe", "print the GPUs of this machine");
+  probe.add_to(*probe_command);
   CLI::App* version_command = app.add_subcommand("version", "print the version");
   CLI11_PARSE(app, argc, argv);
 
@@ -147,6 +151,7 @@ int main(int argc, char** argv) {
     std::printf("zed-agent %s\n", ZED_VERSION);
     return 0;
   }
+  if (*probe_command) return probe.run();
   if (*supervise_command) {
     const std::string program = supervisor_program().string();
     if (program != own_program())

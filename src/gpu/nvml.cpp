@@ -21,6 +21,14 @@ constexpr unsigned most_gpus = 256;
 constexpr unsigned most_instances = 16;
 constexpr std::size_t longest_name = 96;
 
+// The driver's library gets what it needs from its own dependencies, not from what this program
+// happens to export: it may hold another C++ runtime. The address sanitizer cannot have that.
+#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__)
+constexpr int load_mode = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#else
+constexpr int load_mode = RTLD_NOW | RTLD_LOCAL;
+#endif
+
 struct CloseLibrary {
   void operator()(void* library) const { ::dlclose(library); }
 };
@@ -418,7 +426,7 @@ tl::unexpected<Error> start_error(nvmlReturn_t code) {
 }  // namespace
 
 Result<Report> read_nvml(const std::string& library) {
-  Library loaded(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
+  Library loaded(::dlopen(library.c_str(), load_mode));
   if (!loaded) return fail(ErrorCode::not_found, "there is no " + library);
   Nvml nvml(loaded.get());
   auto code = nvml.call("nvmlInit_v2");

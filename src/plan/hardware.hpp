@@ -16,8 +16,8 @@ using SameGpu = std::function<bool(std::string_view declared, const Gpu& detecte
 
 /// Notes only: declared hardware is never capacity. Says what was declared and what was detected
 /// where they differ ("server declares 2x A100 80 GB; detected 1x NVIDIA A100-SXM4-80GB"), nothing
-/// where they agree; the same for pool and store. A GPU that is detected and not declared is a difference too, if any GPU is
-/// declared there.
+/// where they agree; the same for pool and store. A GPU that is detected and not declared is a
+/// difference too, if any GPU is declared there.
 std::vector<Change> hardware_notes(const DeclaredNode& declared, const Node& detected,
                                    const SameGpu& same_gpu = {});
 
