@@ -40,8 +40,9 @@ def image(branch="2.1"):
 
 
 def libraries(program):
-    """The shared libraries of a program, loader included, by their paths."""
-    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    """The shared libraries of a program, loader included, by their paths; none of a static one."""
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                            check=False).stdout  # fmt: skip
     return [path for path in re.findall(r"(/\S+)", listed) if os.path.exists(path)]
 
 
