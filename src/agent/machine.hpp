@@ -244,8 +244,8 @@ struct Machine {
   std::map<EffectId, std::function<void(StoreResult)>> store_calls;
   std::map<EffectId, std::function<void(Status)>> status_calls;
   std::map<EffectId, std::uint64_t> log_reads;  ///< effect -> the controller's request number
-  std::multimap<Instant, std::function<void()>> timers;
   std::map<EffectId, std::uint64_t> questions;  ///< whose answer the shell prepares
+  std::multimap<Instant, std::function<void()>> timers;
 };
 
 /// What a store's reply holds. A store that answers with another kind broke its contract: that is

@@ -72,20 +72,20 @@ private:
   NodeFiles files_;
   SystemIds ids_;
   agent::State state_;
+  proc::JobCommands commands_;  ///< outlives the workers that tend them
   net::WorkerPool store_workers_;
   net::WorkerPool file_worker_;  ///< one thread: node files are written in order
   net::WorkerPool launch_workers_;
+  net::WorkerPool question_workers_;
   net::WorkerPool probe_worker_;
   net::Timer tick_timer_;
   net::Timer probe_timer_;
   bool probing_ = false;
   std::int64_t slept_ms_ = 0;  ///< of the machine, since it started
   std::optional<proc::Attempts> attempts_;
-  proc::JobCommands commands_;  ///< outlives the workers that tend them
   std::unique_ptr<stream::Transfers> transfers_;
   std::unique_ptr<ControllerLinks> links_;
   std::map<Key, std::unique_ptr<proc::JobSocket>> job_sockets_;
-  net::WorkerPool question_workers_;
   std::map<Key, agent::EffectId> starting_;
   std::map<Key, agent::EffectId> freezing_;
   std::uint64_t next_job_connection_ = 0;

@@ -31,9 +31,9 @@ struct WaitingRequest {
   std::string what;  ///< "import /data/llama as models/llama on server"
   /// The answer once what it waits for has come; `outcome` is set if that was a need.
   std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
-  /// Set instead if the operation goes on from there and answers later.
   /// Set instead if a node's NodeAnswer of the number `log_page` is waited for.
   std::function<void(Machine&, RequestId, const Result<NodeReply>&)> on_reply;
+  /// Set instead if the operation goes on from there and answers later.
   std::function<void(Machine&, RequestId)> proceed;
 };
 
@@ -184,8 +184,8 @@ void on_requested(Machine& m, RequestId request, const api::Request& operation,
 void answer_durable(Machine& m);
 void answer_need(Machine& m, const NeedOutcome& outcome);
 void answer_log(Machine& m, const LogPage& page);
+void answer_node(Machine& m, const NodeAnswer& answer);
 void expire_requests(Machine& m);
 void fail_requests_on(Machine& m, LinkId link);
 
 }  // namespace zed::controller
-void answer_node(Machine& m, const NodeAnswer& answer);
