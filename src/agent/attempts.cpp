@@ -257,16 +257,13 @@ void hold_inputs(Machine& m, const std::shared_ptr<Start>& start) {
   if (!queued) start->fail(refusal(ErrorCode::busy, input.dataset.str() + " is busy"));
 }
 
-/// The generation first, so that older attempts are fenced; then writable; then inputs.
+/// The generation, so that older attempts are fenced, and not before it writable; then inputs.
 void prepare(Machine& m, const std::shared_ptr<Start>& start) {
   DatasetName name = start->dataset.name;
   PropertyChanges changes = start_properties(m, start->action);
-  m.call(env::SetDatasetProperties{name, changes}, [&m, start, name](StoreResult set) {
+  m.call(env::SetDatasetProperties{name, changes, false}, [&m, start, name](StoreResult set) {
     if (!set) return start->fail(set.error());
-    m.call(env::SetReadonly{name, false}, [&m, start, name](StoreResult writable) {
-      if (!writable) return start->fail(writable.error());
-      refresh(m, name, [&m, start] { hold_inputs(m, start); });
-    });
+    refresh(m, name, [&m, start] { hold_inputs(m, start); });
   });
 }
 
@@ -388,23 +385,28 @@ void close_later(Machine& m, const AttemptKey& key, const Error& why) {
   m.after(std::min(seconds(wait), seconds(60)), [&m, key] { close(m, key); });
 }
 
-/// The snapshot exists: nobody writes here any more, and the status says why.
-void settle(Machine& m, const Turn& turn, const AttemptKey& key, CheckpointId snapshot) {
-  LiveAttempt* live = m.find_attempt(key);
-  if (live == nullptr) return;
-  ExitRecord exit = live->attempt.exit.value_or(ExitRecord{});
+/// What the end of an attempt leaves on its dataset.
+PropertyChanges closing_changes(const LiveAttempt& live) {
+  const ExitRecord exit = live.attempt.exit.value_or(ExitRecord{});
   PropertyChanges changes{{property::status, std::string(status_after(exit.kind))},
                           {stop_asked, std::nullopt}};
   if (!exit.words.empty()) changes["reason"] = exit.words.substr(0, 512);
-  DatasetName name = turn->dataset();
-  m.call(env::SetReadonly{name, true}, [&m, turn, key, snapshot, name, changes](StoreResult set) {
-    if (!set) return close_later(m, key, set.error());
-    m.call(env::SetDatasetProperties{name, changes},
-           [&m, turn, key, snapshot, name](StoreResult done) {
-             if (!done) return close_later(m, key, done.error());
-             refresh(m, name, [&m, turn, key, snapshot] { finish_close(m, key, snapshot); });
-           });
-  });
+  return changes;
+}
+
+void settled(Machine& m, const Turn& turn, const AttemptKey& key, CheckpointId snapshot) {
+  refresh(m, turn->dataset(), [&m, turn, key, snapshot] { finish_close(m, key, snapshot); });
+}
+
+/// The snapshot exists from an earlier try: nobody writes here any more, and the status says why.
+void settle(Machine& m, const Turn& turn, const AttemptKey& key, CheckpointId snapshot) {
+  LiveAttempt* live = m.find_attempt(key);
+  if (live == nullptr) return;
+  m.call(env::SetDatasetProperties{turn->dataset(), closing_changes(*live), true},
+         [&m, turn, key, snapshot](StoreResult done) {
+           if (!done) return close_later(m, key, done.error());
+           settled(m, turn, key, snapshot);
+         });
 }
 
 void take_closing(Machine& m, const Turn& turn, const AttemptKey& key, const Dataset& there) {
@@ -419,10 +421,11 @@ void take_closing(Machine& m, const Turn& turn, const AttemptKey& key, const Dat
       {property::timeline, attempt.timeline.str()},
       {property::closing, std::string(to_string(attempt.exit.value_or(ExitRecord{}).kind))}};
   SnapshotName name{there.name, closing_name(there, attempt.generation)};
-  m.call(env::TakeSnapshot{name, properties}, [&m, turn, key, id](StoreResult taken) {
-    if (!taken) return close_later(m, key, taken.error());
-    settle(m, turn, key, id);
-  });
+  m.call(env::TakeSnapshot{name, properties, closing_changes(*live)},
+         [&m, turn, key, id](StoreResult taken) {
+           if (!taken) return close_later(m, key, taken.error());
+           settled(m, turn, key, id);
+         });
 }
 
 /// A job says on its socket that it stops with work remaining, and then exits with 0. Its

@@ -340,22 +340,42 @@ TEST(Attempts, AnEndThatNobodySawIsClosedAtStart) {
   EXPECT_NE(closing_of(b.seen("jobs/train"), gen(1)), nullptr);
 }
 
+void expect_closed(const Bench& b) {
+  EXPECT_EQ(b.pool(), "jobs/train: @closed-1.1");  // not writable any more
+  EXPECT_EQ(b.seen("jobs/train").property(property::status), "succeeded");
+  ASSERT_TRUE(b.last_report());
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_EQ(b.last_report()->closing_snapshot, b.checkpoint("closed-1.1"));
+}
+
 TEST(Attempts, TheClosingIsDoneOnceWhereverTheAgentDies) {
-  for (int change = 1; change <= 3; ++change)
-    for (bool happens : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "change " << change << (happens ? " done" : " not done"));
+  for (bool happens : {false, true}) {
+    SCOPED_TRACE(happens ? "done" : "not done");
+    Bench b;
+    b.start();
+    b.run_job();
+    b.job_writes("result", "42");
+    b.crash_at(1, happens);  // all of it is one change
+    b.job_exits();
+    ASSERT_TRUE(b.crashed());
+    b.start();
+    expect_closed(b);
+  }
+}
+
+TEST(Attempts, AClosingThatAStoreDidByHalvesIsFinished) {
+  // A look, then what Store::seal() makes of it: the snapshot, readonly, the properties.
+  for (std::uint64_t call = 1; call <= 4; ++call)
+    for (bool after : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "call " << call << (after ? " done" : " not done"));
       Bench b;
       b.start();
       b.run_job();
       b.job_writes("result", "42");
-      b.crash_at(change, happens);
+      b.store.fail_call(call, {ErrorCode::io, after});
       b.job_exits();
-      ASSERT_TRUE(b.crashed());
-      b.start();
-      EXPECT_EQ(b.pool(), "jobs/train: @closed-1.1");
-      ASSERT_TRUE(b.last_report());
-      EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
-      EXPECT_EQ(b.last_report()->closing_snapshot, b.checkpoint("closed-1.1"));
+      b.pass(seconds(10));
+      expect_closed(b);
     }
 }
 

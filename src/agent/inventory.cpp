@@ -204,10 +204,16 @@ void take_holds(Machine& m, Dataset& seen) {
 }  // namespace
 
 void begin_inventory(Machine& m) {
-  // The cursor comes first: what changes while the list is made is seen by the next scan.
-  m.call(env::ChangedDatasets{}, [&m](StoreResult reply) {
-    if (auto changes = reply_as<env::Store::Changes>(std::move(reply))) m.cursor = changes->cursor;
-    first_list(m);
+  // The space before hello: a node without room is offered nothing, one that has not looked yet
+  // too.
+  m.call(env::AskSpace{}, [&m](StoreResult space) {
+    if (auto known = reply_as<env::Space>(std::move(space))) m.pool_free = known->free;
+    // The cursor comes first: what changes while the list is made is seen by the next scan.
+    m.call(env::ChangedDatasets{}, [&m](StoreResult reply) {
+      if (auto changes = reply_as<env::Store::Changes>(std::move(reply)))
+        m.cursor = changes->cursor;
+      first_list(m);
+    });
   });
   m.last_scan = m.now.monotonic;
 }

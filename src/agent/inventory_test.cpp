@@ -43,6 +43,13 @@ TEST(Inventory, WhatAPersonDoesIsAdoptedWithinSeconds) {
   EXPECT_TRUE(adopted);
 }
 
+TEST(Inventory, TheFirstHeartbeatKnowsTheFreeSpace) {
+  Bench b;
+  b.start();
+  ASSERT_FALSE(b.said<Heartbeat>().empty());
+  EXPECT_GT(b.said<Heartbeat>().front().pool_free, Bytes{});
+}
+
 TEST(Inventory, OurOwnChangesAreNotTakenForAPersons) {
   Bench b;
   b.start();

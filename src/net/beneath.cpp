@@ -85,8 +85,9 @@ Result<Fd> open_beneath(int at, const std::string& path, int flags, mode_t mode)
   if (fd && ((flags & O_PATH) == 0 || ::fstat(fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)))
     return fd;
   if (fd) errno = ELOOP;
-  if (errno == ELOOP || errno == EXDEV)
-    return fail(ErrorCode::io, "open " + quoted(path) + ": a symlink is on the way",
+  if (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)
+    return fail(ErrorCode::io,
+                "open " + quoted(path) + ": a symlink, or a file, is where a folder should be",
                 "links are not followed in a folder that jobs write to");
   return fail(system_error(errno, "open " + quoted(path)));
 }

@@ -1,8 +1,10 @@
 #include "stream/relay.hpp"
 
 #include <chrono>
+#include <thread>
 
 #include "base/describe.hpp"
+#include "stream/pipeline.hpp"
 #include "stream/throttle.hpp"
 
 namespace zed::stream {
@@ -48,6 +50,98 @@ Result<Snapshot> find_snapshot(env::Store& store, const Ticket& ticket) {
   return *snapshot;
 }
 
+/// Reads a snapshot ahead of the socket, in a thread of its own. Blocks are full but for the last.
+class ReadAhead {
+public:
+  ReadAhead(env::SendStream& source, std::size_t block_size)
+      : thread_([this, &source, block_size] { read(source, block_size); }) {}
+  ~ReadAhead() {
+    pipe_.close();
+    if (thread_.joinable()) thread_.join();
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  /// The next block, whose bytes are valid until the next call; empty at the end.
+  Result<std::span<const std::byte>> next() {
+    pipe_.give_back(std::exchange(block_, {}));
+    auto taken = pipe_.take();
+    if (taken) {
+      block_ = std::move(*taken);
+      return std::span<const std::byte>(block_);
+    }
+    if (thread_.joinable()) thread_.join();  // it has ended the pipe: what it says last is settled
+    ZED_CHECK(result_);
+    return std::span<const std::byte>();
+  }
+
+private:
+  void read(env::SendStream& source, std::size_t block_size) {
+    for (bool more = true; more;) {
+      Block block = pipe_.spare();
+      block.resize(block_size);
+      auto filled = fill(source, block);
+      if (!filled) result_ = fail(filled.error());
+      more = filled && *filled == block_size;
+      block.resize(filled ? *filled : 0);
+      if (!block.empty() && !pipe_.put(std::move(block))) return;
+    }
+    pipe_.end();
+  }
+  static Result<std::size_t> fill(env::SendStream& source, std::span<std::byte> block) {
+    std::size_t filled = 0;
+    while (filled < block.size()) {
+      ZED_TRY(std::size_t n, source.read(block.subspan(filled)));
+      if (n == 0) break;
+      filled += n;
+    }
+    return filled;
+  }
+
+  BlockPipe pipe_;
+  Block block_;
+  Status result_;
+  std::thread thread_;  // last: it uses the others
+};
+
+/// Writes what the socket brings, in a thread of its own.
+class WriteBehind {
+public:
+  explicit WriteBehind(env::ReceiveStream& sink) : thread_([this, &sink] { write(sink); }) {}
+  ~WriteBehind() {
+    pipe_.close();
+    if (thread_.joinable()) thread_.join();
+  }
+  WriteBehind(const WriteBehind&) = delete;
+  WriteBehind& operator=(const WriteBehind&) = delete;
+
+  /// Takes the bytes and leaves another buffer. An error may be of an earlier block.
+  Status put(Block& bytes) {
+    if (!pipe_.put(std::exchange(bytes, {}))) return finish();
+    bytes = pipe_.spare();
+    return {};
+  }
+  /// Until everything is written.
+  Status finish() {
+    pipe_.end();
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+
+private:
+  void write(env::ReceiveStream& sink) {
+    while (auto block = pipe_.take()) {
+      result_ = sink.write(*block);
+      if (!result_) return pipe_.close();
+      pipe_.give_back(std::move(*block));
+    }
+  }
+
+  BlockPipe pipe_;
+  Status result_;
+  std::thread thread_;  // last: it uses the others
+};
+
 Result<Outcome> send_all(env::Store& store, const Ticket& ticket, FrameSocket& socket,
                          const ReportProgress& report, const Pause& pause) {
   ZED_TRY(Snapshot snapshot, find_snapshot(store, ticket));
@@ -59,16 +153,17 @@ Result<Outcome> send_all(env::Store& store, const Ticket& ticket, FrameSocket& s
                       source->resumed_at()};
   ZED_CHECK(socket.send_json(to_value(header)));
   Throttle throttle(ticket.max_rate, monotonic_now());
-  std::vector<std::byte> buffer(ticket.max_rate ? std::size_t{64} << 10 : longest_data_frame);
+  ReadAhead blocks(*source, ticket.max_rate ? std::size_t{64} << 10 : longest_data_frame);
   Bytes moved;
   for (;;) {
-    ZED_TRY(std::size_t n, source->read(buffer));
-    if (n == 0) break;
+    ZED_TRY(auto block, blocks.next());
+    if (block.empty()) break;
     ZED_CHECK(socket.check_for_error());
-    ZED_CHECK(socket.send(FrameKind::data, std::span(buffer).first(n)));
-    moved += Bytes{static_cast<std::int64_t>(n)};
+    ZED_CHECK(socket.send(FrameKind::data, block));
+    const Bytes size{static_cast<std::int64_t>(block.size())};
+    moved += size;
     report(header.resumed_at + moved, header.total);
-    Millis wait = throttle.take({static_cast<std::int64_t>(n)}, monotonic_now());
+    Millis wait = throttle.take(size, monotonic_now());
     if (wait.value > 0 && !pause(wait))
       return fail(ErrorCode::cancelled, "the transfer was cancelled");
   }
@@ -90,6 +185,7 @@ Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, F
   env::ReceiveRequest receive{ticket.target_dataset,   ticket.base, header.name, header.properties,
                               request.dataset_changes, ticket.kind};
   ZED_TRY(auto sink, store.receive(receive));
+  WriteBehind writer(*sink);
   Bytes moved;
   Frame frame;
   for (;;) {
@@ -97,10 +193,11 @@ Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, F
     if (frame.kind == FrameKind::end) break;
     if (frame.kind != FrameKind::data)
       return fail(ErrorCode::corrupt, "expected data from the sender");
-    ZED_CHECK(sink->write(frame.payload));
     moved += Bytes{static_cast<std::int64_t>(frame.payload.size())};
+    ZED_CHECK(writer.put(frame.payload));
     report(header.resumed_at + moved, header.total);
   }
+  ZED_CHECK(writer.finish());
   ZED_TRY(Snapshot snapshot, sink->finish());
   Value stored = Value::map();
   stored.set("stored", true);
