@@ -3,6 +3,8 @@
 // complaints into Errors. No policy and no state but the name of the root.
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
