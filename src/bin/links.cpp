@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "beam/term_value.hpp"
+#include "net/refusal_log.hpp"
 
 namespace zed::bin {
 namespace {
@@ -36,8 +37,9 @@ ControllerLinks::open(net::Loop& loop, beam::NodeOptions options,
   events.on_up = [self](const std::string& peer) { self->up(peer); };
   events.on_down = [self](const std::string& peer, const Error& why) { self->down(peer, why); };
   events.on_message = [self](const beam::Message& message) { self->heard(message); };
-  events.on_refused = [](const net::Endpoint& from, const Error& why) {
-    log_warning("connection from " + from.str() + " refused: " + why.describe());
+  events.on_refused = [refusals = std::make_shared<net::RefusalLog>(loop)](
+                          const net::Endpoint& from, const Error& why) {
+    refusals->add("connection from " + from.str() + " refused: " + why.describe());
   };
   ZED_TRY(links->node_, beam::Node::start(loop, std::move(options), std::move(events)));
   links->dial();

@@ -8,6 +8,7 @@
 //
 // <config> is $XDG_CONFIG_HOME/zed/fleets, else ~/.config/zed/fleets.
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -288,6 +288,9 @@ Result<Value> HttpSession::arguments() {
   if (trim(body).empty()) return Value();
   auto parsed = parse_json(body, {static_cast<std::size_t>(core_->limits.body.value), 64});
   if (!parsed) return fail(std::move(parsed).error().with("read the request's JSON"));
+  // No body is no arguments; a null is somebody's mistake.
+  if (parsed->is_null())
+    return fail(ErrorCode::invalid, "the arguments of an operation are a map, got null");
   return parsed;
 }
 

@@ -77,9 +77,9 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
       std::optional<Error> failed;
       while (more && filled < buffer.size()) {
         auto got = tls->read(std::span(buffer).subspan(filled));
-        if (!got) failed = std::move(got).error();
         more = got && *got > 0;
         filled += got ? *got : 0;
+        if (!got) failed = std::move(got).error();
       }
       send_wire();
       if (open && tls->is_open() && !secured && !secure()) return;

@@ -219,6 +219,20 @@ TlsSession::~TlsSession() = default;
 TlsSession::TlsSession(TlsSession&&) noexcept = default;
 TlsSession& TlsSession::operator=(TlsSession&&) noexcept = default;
 
+namespace {
+
+Error refused_by_peer(unsigned long reason) {
+  ERR_clear_error();
+  const char* alert = ERR_reason_error_string(reason);
+  return {ErrorCode::refused,
+          "the other side does not believe this one's certificate (" +
+              std::string(alert == nullptr ? "it does not say why" : alert) + ")",
+          {},
+          "its log says more; a certificate may be expired, revoked or of another fleet"};
+}
+
+}  // namespace
+
 Error TlsSession::State::why(const char* what) {
   over = true;
   wire.in = {};
@@ -231,9 +245,7 @@ Error TlsSession::State::why(const char* what) {
   const int reason = ERR_GET_REASON(first);
   const bool alerted =
       ERR_GET_LIB(first) == ERR_LIB_SSL && reason > alerts && reason < alerts + 256;
-  if (alerted)
-    return pki::openssl_error(ErrorCode::refused, "the other side does not believe this one: it")
-        .hinted("its log says why; a certificate may be expired, revoked or of another fleet");
+  if (alerted) return refused_by_peer(first);
   if (first != 0 && reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
     return pki::openssl_error(ErrorCode::refused, what)
         .hinted("machines join by zed-agent join, people by zedctl login");

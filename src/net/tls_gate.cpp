@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include "base/log.hpp"
+#include "net/refusal_log.hpp"
 #include "net/socket.hpp"
 
 namespace zed::net {
@@ -42,7 +42,8 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   using Id = std::uint64_t;
 
   State(Loop& owner, std::shared_ptr<const Tls> ours, TlsGateOptions how, OnOpen then)
-      : loop(owner), tls(std::move(ours)), options(how), on_open(std::move(then)) {}
+      : loop(owner), tls(std::move(ours)), options(how), on_open(std::move(then)), refusals(owner) {
+  }
 
   std::size_t strangers() const {
     std::size_t count = 0;
@@ -102,7 +103,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     Passage* passage = find(id);
     if (passage == nullptr) return;
     if (!passage->open && why.code != ErrorCode::unavailable)
-      log_warning("connection from " + passage->from.str() + " refused: " + why.describe());
+      refusals.add("connection from " + passage->from.str() + " refused: " + why.describe());
     passage->inner.finish();
     forget_later(id);
   }
@@ -130,6 +131,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   std::shared_ptr<const Tls> tls;
   TlsGateOptions options;
   OnOpen on_open;
+  RefusalLog refusals;
   std::map<Id, std::unique_ptr<Passage>> passages;
   Id last = 0;
 };

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/log.hpp"
 #include "net/connection.hpp"
 #include "net/listener.hpp"
+#include "net/refusal_log.hpp"
 #include "stream/relay.hpp"
 
 namespace zed::stream {
@@ -97,7 +97,8 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   };
 
   Core(net::Loop& loop_, env::Store& store_, TransferOptions options_, TransferHandlers handlers_)
-      : loop(loop_), store(store_), options(std::move(options_)), handlers(std::move(handlers_)) {}
+      : loop(loop_), store(store_), options(std::move(options_)), handlers(std::move(handlers_)),
+        refusals(loop_) {}
 
   void begin_next();
   void begin(Entry& entry);
@@ -120,6 +121,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   env::Store& store;
   TransferOptions options;
   TransferHandlers handlers;
+  net::RefusalLog refusals;
   std::optional<net::Listener> listener;
   std::map<StepId, Entry> entries;
   std::deque<StepId> waiting;
@@ -215,7 +217,7 @@ void Transfers::Core::accept(net::Fd socket) {
   stranger.connection.start({[this, id](std::span<const std::uint8_t> bytes) { heard(id, bytes); },
                              [this, id](const Error& why) {
                                if (why.code == ErrorCode::refused)
-                                 log_warning("data connection refused: " + why.describe());
+                                 refusals.add("data connection refused: " + why.describe());
                                strangers.erase(id);
                              },
                              {}});
@@ -258,8 +260,8 @@ void Transfers::Core::greeted(std::uint64_t id) {
   auto hello = decode_hello(std::as_bytes(std::span(stranger->words)).first(hello_size));
   Entry* entry = hello ? expected(*hello, stranger->node) : nullptr;
   if (entry == nullptr) {
-    log_warning("data connection refused: " +
-                (hello ? "it shows no ticket that is expected here" : hello.error().describe()));
+    refusals.add("data connection refused: " +
+                 (hello ? "it shows no ticket that is expected here" : hello.error().describe()));
     return;
   }
   auto released = stranger->connection.release();
