@@ -172,7 +172,8 @@ Status run(const Options& options) {
   std::size_t welcome = 0;
   std::vector<std::unique_ptr<IdleAgent>> agents;
   auto on_welcome = [&welcome, &options] {
-    if (++welcome != options.count) return;
+    // All have joined, and later: all have heard of another declared fleet.
+    if (++welcome % options.count != 0) return;
     std::printf("ready %zu\n", options.count);
     std::fflush(stdout);
   };

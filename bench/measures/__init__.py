@@ -1,6 +1,6 @@
 """One module a measurement. Each is a function of a Bench that returns rows (table.Row)."""
 
-from . import burst, commit, memory, placement, restart, start, stream, submit
+from . import burst, calls, commit, memory, placement, restart, start, stream, submit
 
 MEASURES = {
     "placement": placement.measure,
@@ -11,6 +11,7 @@ MEASURES = {
     "memory": memory.measure,
     "stream": stream.measure,
     "start": start.measure,
+    "calls": calls.measure,
 }
 
 # What the smoke test runs: every kind of peer and every program once, in some seconds.

@@ -60,7 +60,10 @@ class Fleet:
     def up(self):
         self.bench.program("zed-agent"), self.bench.program("zed-controller")
         self.zedctl("dev", "up", self.profile)
-        self.socket = json.loads((self.dir / "fleet.json").read_text())["socket"]
+        self.socket = self.described()["socket"]
+
+    def described(self):
+        return json.loads((self.dir / "fleet.json").read_text())
 
     def down(self):
         self.zedctl("dev", "down", "--yes")

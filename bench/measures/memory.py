@@ -3,6 +3,7 @@
 import contextlib
 import select
 import socket
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -93,8 +94,19 @@ def wait_for_line(child, wanted, patience):
     raise BenchError(f"the simulated agents were not {wanted} in {patience} s")
 
 
+def fan_out_ms(connection, agents, count):
+    """From the apply of a cluster file until every agent was told: median of some."""
+    times = []
+    for turn in range(5):
+        begin = time.monotonic()
+        connection.call("apply", text=f"deploy :fan_out_{turn} do\nend\n")
+        wait_for_line(agents, f"ready {count}", 60)
+        times.append((time.monotonic() - begin) * 1000)
+    return statistics.median(times)
+
+
 def with_agents(bench, count):
-    """RSS and CPU of a controller with so many agents, all of them in one other process."""
+    """RSS, CPU and fan-out time of a controller with so many agents, all of them in one other process."""
     folder = bench.new_folder(f"agents-{count}")
     port, door = free_port(), folder / "door.sock"
     state = folder / "controller"
@@ -109,14 +121,15 @@ def with_agents(bench, count):
             wait_until("all to be up", lambda: connection.call("status")["nodes"].get("up", 0) == count, 60, 0.5)
             time.sleep(bench.count(6, 0))
             cpu = cpu_share([controller.pid], bench.count(20, 1))[0]
-            return rss_mb(controller.pid), cpu
+            memory = rss_mb(controller.pid)
+            return memory, cpu, fan_out_ms(connection, agents, count)
 
 
 def of_many_agents(bench):
     counts = [1, 10] if bench.tiny else bench.agents
     found = {count: with_agents(bench, count) for count in counts}
     first, rows = min(found), []
-    for count, (memory, cpu) in found.items():
+    for count, (memory, cpu, fan_out) in found.items():
         name = f"controller, {count:,} simulated agent" + ("s" if count != 1 else "")
         budget = MANY_MB.get(count)
         if budget:
@@ -124,6 +137,8 @@ def of_many_agents(bench):
         else:
             rows.append(Row("memory", name, memory, "MB", f"with {first:,}", found[first][0]))
         rows.append(bound(name + ", CPU", cpu, "% of a core", HEARTBEATS_CPU, "<"))
+        rows.append(Row("memory", name + ", apply until all were told", fan_out, "ms", f"with {first:,}",
+                        found[first][2]))
     return rows
 
 
