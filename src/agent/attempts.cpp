@@ -89,6 +89,7 @@ struct Start {
   Turn turn;
   Dataset dataset;
   std::vector<Input> to_hold;
+  Instant since;  ///< of the order
   AttemptKey key() const { return {action.job.id, action.generation}; }
   void fail(Error error) const { step->fail(std::move(error)); }
 };
@@ -158,9 +159,15 @@ env::LaunchRequest launch_request(const Machine& m, const StartAttempt& action,
   launch.env["ZED_JOB"] = action.job.name.str();
   launch.env["ZED_ATTEMPT"] = std::to_string(action.number);
   launch.env["ZED_GENERATION"] = action.generation.str();
-  launch.env["ZED_CHECKPOINT"] = newest != nullptr ? newest->name : "";
-  launch.env["ZED_CHECKPOINT_EPOCH"] = property_or_empty(newest, property::epoch);
-  launch.env["ZED_CHECKPOINT_STEP"] = property_or_empty(newest, property::step);
+  // A job that begins with another's checkpoint has these from its controller, until it has its
+  // own.
+  auto set = [&](const char* key, const std::string& value) {
+    if (newest != nullptr) launch.env[key] = value;
+    launch.env.emplace(key, "");
+  };
+  set("ZED_CHECKPOINT", newest != nullptr ? newest->name : "");
+  set("ZED_CHECKPOINT_EPOCH", property_or_empty(newest, property::epoch));
+  set("ZED_CHECKPOINT_STEP", property_or_empty(newest, property::step));
   launch.env["ZED_CHECKPOINT_EVERY"] = text_of(action.job.checkpoint_policy);
   launch.env.emplace("ZED_SKIP_BATCHES", "0");
   launch.model = action.model;
@@ -207,6 +214,12 @@ void launch(Machine& m, const std::shared_ptr<Start>& start) {
   if (live == nullptr || live->stopping)
     return start->fail(refusal(ErrorCode::cancelled, "the attempt was stopped before it started"));
   live->launch = launch_request(m, start->action, start->dataset, live->attempt);
+  if (auto& lease = live->launch.lease) {
+    // It counts from the order on: nobody waits longer for an attempt that was long in preparation.
+    lease = *lease - (m.now.monotonic - start->since);
+    if (*lease <= Millis{0})
+      return start->fail(refusal(ErrorCode::timeout, "its lease ended before it could start"));
+  }
   live->launched = true;
   live->every = period_of(live->launch.env["ZED_CHECKPOINT_EVERY"]);
   if (live->every) live->next_timed = m.now.monotonic + *live->every;
@@ -561,6 +574,7 @@ void start_attempt(Machine& m, const Step& step, const StartAttempt& action) {
   auto start = std::make_shared<Start>();
   start->step = step;
   start->action = action;
+  start->since = m.now.monotonic;
   start->reservation = std::make_shared<Reservation>(m, key);
   start->to_hold = action.data;
   if (action.model) start->to_hold.push_back(*action.model);

@@ -459,6 +459,51 @@ TEST(Attempts, ALeaseIsExtendedForTheAttemptThatHasIt) {
   EXPECT_EQ(b.leases.size(), 1u);
 }
 
+TEST(Attempts, ALeaseCountsFromTheOrderNotFromTheStart) {
+  // The controller waits for the lease that it gave, however long the start took.
+  for (std::int64_t took_minutes : {4, 20}) {
+    Bench b;
+    b.start();
+    b.make_job_dataset();
+    b.answer_store = false;
+    StartAttempt start = b.starting(1);
+    start.lease = minutes(15);
+    b.order(start);
+    ASSERT_EQ(b.unanswered.size(), 1u);
+    b.now.monotonic = b.now.monotonic + minutes(took_minutes);
+    b.answer_store = true;
+    CallStore first = b.unanswered[0];
+    b.feed(StoreReturned{first.id, env::perform(b.store, first.request)});
+    if (took_minutes > 15) {
+      EXPECT_TRUE(b.launches.empty()) << "nobody expects it any more";
+      continue;
+    }
+    ASSERT_EQ(b.launches.size(), 1u);
+    EXPECT_EQ(b.launches[0].launch.lease, minutes(11));
+  }
+}
+
+TEST(Attempts, AJobBeginsAtTheCheckpointOfAnotherUntilItHasItsOwn) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  StartAttempt start = b.starting(1);
+  start.job.env["ZED_CHECKPOINT"] = "epoch-15";
+  start.job.env["ZED_CHECKPOINT_EPOCH"] = "15";
+  b.order(start);
+  ASSERT_EQ(b.launches.size(), 1u);
+  EXPECT_EQ(b.launches[0].launch.env.at("ZED_CHECKPOINT"), "epoch-15");
+  EXPECT_EQ(b.launches[0].launch.env.at("ZED_CHECKPOINT_EPOCH"), "15");
+  EXPECT_EQ(b.launches[0].launch.env.at("ZED_CHECKPOINT_STEP"), "");
+  b.job_commits(16);
+  b.job_exits(ExitRecord::Kind::exit_code);
+  start = b.starting(2);
+  start.job.env["ZED_CHECKPOINT"] = "epoch-15";
+  b.order(start);
+  ASSERT_EQ(b.launches.size(), 2u);
+  EXPECT_EQ(b.launches[1].launch.env.at("ZED_CHECKPOINT"), "epoch-16");
+}
+
 TEST(Attempts, JobsGoOnWhileNoControllerIsThere) {
   Bench b;
   b.start();

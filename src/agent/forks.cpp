@@ -59,6 +59,16 @@ void finished(Machine& m, const RunPointer& run, const ForkSight& sight) {
   run->tell({});
 }
 
+/// Something that is kept stands on what is to be discarded: an older branch begins there, or a
+/// person holds it. The rest of the branch stays with it; the fork itself is done.
+bool stands_on_it(const Error& error) {
+  return error.code == ErrorCode::busy;
+}
+
+void tell_of_rest(Machine& m, const DatasetName& branch, const Error& error) {
+  m.notice(branch.str(), "is not destroyed altogether: " + error.describe());
+}
+
 void move(Machine& m, const RunPointer& run, const ForkSight& sight) {
   auto next = next_move(run->intent, sight);
   if (!next) return failed(m, run, next.error());
@@ -66,7 +76,12 @@ void move(Machine& m, const RunPointer& run, const ForkSight& sight) {
   if (++run->moves > most_moves)
     return failed(m, run,
                   Error{ErrorCode::busy, "the store does not get on with the fork", {}, ""});
-  m.call(*next->request, [&m, run](StoreResult reply) {
+  const bool discards = next->stage == ForkStage::discard;
+  m.call(*next->request, [&m, run, discards, sight](StoreResult reply) {
+    if (!reply && discards && stands_on_it(reply.error())) {
+      tell_of_rest(m, run->intent.branch, reply.error());
+      return finished(m, run, sight);
+    }
     // Somebody may have been faster, or an effect came through whose result was lost: the next look
     // at the store tells.
     if (!reply && reply.error().code != ErrorCode::not_found &&
@@ -141,6 +156,10 @@ void finish_discard(Machine& m, const OrderPointer& order) {
   if (const Snapshot* newest = branch->newest())
     request = env::DestroySnapshot{SnapshotName{name, newest->name}};
   m.call(std::move(request), [&m, order, name](StoreResult reply) {
+    if (!reply && stands_on_it(reply.error())) {
+      tell_of_rest(m, name, reply.error());
+      return refresh(m, order->turn->dataset(), [order] { order->step->succeed(); });
+    }
     if (!reply && reply.error().code != ErrorCode::not_found)
       return order->step->fail(reply.error());
     refresh(m, name, [&m, order] { finish_discard(m, order); });

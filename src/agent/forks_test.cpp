@@ -263,6 +263,27 @@ TEST(Forks, DiscardDestroysTheBranchAndNothingElseWhereverTheAgentDies) {
   }
 }
 
+TEST(Forks, DiscardLeavesWhatAnOlderBranchStandsOn) {
+  Bench b;
+  three_epochs(b);
+  b.order(b.fork_at("epoch-2", 5));
+  ASSERT_FALSE(b.order(b.starting(6, 5))->error);
+  b.feed(JobConnected{7, b.job_id(), gen(6)});
+  b.job_commits(3, 6);
+  ApplyFork fork = b.fork_at("epoch-1", 8, 5);
+  fork.fork.discard = true;
+  EXPECT_FALSE(b.order(fork)->error) << "the fork is done";
+  // The first branch was cloned from epoch-2.
+  const std::string left = "jobs/train: @epoch-1; " + branch +
+                           ": @epoch-3 @closed-1.1; jobs/train.t1-5-636f6e74: @epoch-2";
+  EXPECT_EQ(b.pool(), left);
+  EXPECT_FALSE(b.order(fork)->error) << "again: nothing more to do";
+  EXPECT_EQ(b.pool(), left);
+  ASSERT_FALSE(b.notices().empty());
+  EXPECT_NE(b.notices().back().find("is not destroyed altogether"), std::string::npos);
+  EXPECT_FALSE(b.order(b.starting(9, 8))->error) << "and the job goes on";
+}
+
 TEST(Forks, TransfersEndFirst) {
   Bench b;
   three_epochs(b);

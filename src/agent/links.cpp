@@ -2,8 +2,9 @@
 //
 // The highest controller term wins. A higher one is made durable before anything that its
 // controller says is acted on; a controller of a lower one is greeted again, so that it learns from
-// the hello that its term is over, and its link is closed at the next tick.
+// the hello that its term is over, and its link is closed after its last words (HandOver).
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/matters.hpp"
@@ -16,6 +17,8 @@ constexpr Millis space_every = seconds(10);
 constexpr std::size_t most_held = 4096;              // messages while a term is being saved
 constexpr std::size_t most_attempts_in_hello = 256;  // the others follow as reports
 constexpr std::size_t most_links = 64;
+constexpr std::size_t most_tails = 64;
+constexpr Millis last_words{700};  // for a controller that learns that its term is over
 
 Hello hello(const Machine& m) {
   Hello hello;
@@ -47,6 +50,22 @@ void retire(Machine& m, LinkId id, Link& link) {
 
 void obey(Machine& m, LinkId id, const ControllerMessage& message);
 
+/// To the controller that is obeyed, if its term is the higher one; the others' stay.
+void pass_on_tails(Machine& m) {
+  if (!m.active) return;
+  const ControllerTerm term = m.links.at(*m.active).term;
+  auto is_heir = [&](const HandOver& tail) { return tail.term < term; };
+  for (const HandOver& tail : m.tails)
+    if (is_heir(tail)) m.say(HandedOver{tail.term, tail.records});
+  m.tails.erase(std::remove_if(m.tails.begin(), m.tails.end(), is_heir), m.tails.end());
+}
+
+void keep_tail(Machine& m, const HandOver& tail) {
+  if (m.tails.size() >= most_tails) return;
+  m.tails.push_back(tail);
+  pass_on_tails(m);
+}
+
 void activate(Machine& m, LinkId id) {
   for (auto& [other_id, other] : m.links) {
     bool outranked =
@@ -67,6 +86,7 @@ void activate(Machine& m, LinkId id) {
   auto held = std::exchange(link.held, {});
   for (const ControllerMessage& message : held)
     if (m.active == id) obey(m, id, message);
+  pass_on_tails(m);
 }
 
 void welcomed(Machine& m, LinkId id, Link& link, const Welcome& welcome) {
@@ -118,6 +138,7 @@ struct Obeyer {
     if (live != nullptr && live->has_processes()) m.emit(ExtendLease{g.job, g.generation, g.lease});
   }
   void operator()(const ReadLog& r) const { read_log(m, r); }
+  void operator()(const HandOver&) const {}  // kept before, whoever is obeyed
   void operator()(const AskNode& a) const { ask(m, a); }
 };
 
@@ -166,6 +187,7 @@ void heard(Machine& m, LinkId id, const ControllerMessage& message) {
   auto found = m.links.find(id);
   if (found == m.links.end()) return;
   Link& link = found->second;
+  if (const auto* tail = std::get_if<HandOver>(&message)) return keep_tail(m, *tail);
   bool is_handshake =
       std::holds_alternative<Welcome>(message) || std::holds_alternative<Refused>(message);
   if (is_handshake || link.phase == Link::Phase::active) return obey(m, id, message);
@@ -178,7 +200,8 @@ void heard(Machine& m, LinkId id, const ControllerMessage& message) {
 
 void tick_links(Machine& m) {
   for (const auto& [id, link] : m.links)
-    if (link.phase == Link::Phase::stale && link.since < m.now.monotonic) m.emit(CloseLink{id});
+    if (link.phase == Link::Phase::stale && link.since + last_words <= m.now.monotonic)
+      m.emit(CloseLink{id});
   if (m.ready && m.last_space + space_every <= m.now.monotonic) {
     m.last_space = m.now.monotonic;
     m.call(env::AskSpace{}, [&m](StoreResult reply) {

@@ -157,6 +157,19 @@ TEST(Links, ALogPageTooLargeIsAnError) {
   EXPECT_TRUE(b.said<LogPage>().front().error);
 }
 
+TEST(Links, WhatASupersededControllerLeavesReachesItsSuccessor) {
+  Bench b;
+  b.start();
+  b.say(HandOver{term(1), {"{}"}}, 1);
+  EXPECT_TRUE(b.said<HandedOver>(1).empty()) << "nobody is heir to himself";
+  b.connect(2, 5);
+  ASSERT_EQ(b.said<HandedOver>(2).size(), 1u);
+  EXPECT_EQ(b.said<HandedOver>(2).front().term, term(1));
+  b.say(HandOver{term(1), {"{}", "{}"}}, 1);
+  ASSERT_EQ(b.said<HandedOver>(2).size(), 2u) << "at once, from a link that is told and closed";
+  EXPECT_EQ(b.said<HandedOver>(2).back().records.size(), 2u);
+}
+
 TEST(Pages, EveryPageStaysBelowTheLimitAndNothingIsLost) {
   Dataset large;
   large.name = ds("jobs/large");

@@ -198,6 +198,7 @@ struct Machine {
   NodeName journal_second;
   std::map<LinkId, Link> links;
   std::optional<LinkId> active;
+  std::vector<HandOver> tails;  ///< of controllers whose term is over, until one can have them
   Instant last_heartbeat;
   Instant last_space;
 

@@ -196,6 +196,16 @@ struct SyncToRemote {
   }
 };
 
+/// One parameter of an array and its values: `lr` of 0.1 and 0.01. Several make every combination.
+struct ArrayAxis {
+  std::string name;  ///< letters, digits and '_', not starting with a digit
+  std::vector<std::string> values;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("name", self.name);
+    visit("values", self.values);
+  }
+};
+
 struct Dispatch {
   static constexpr std::string_view tag = "dispatch";
   static constexpr bool changes = true;
@@ -208,6 +218,9 @@ struct Dispatch {
   std::optional<Preference> fallback;
   bool again = false;  ///< a succeeded job: a new, next-numbered one
   std::string from;    ///< with again: begin at this checkpoint of the old one
+  /// One job for each combination: "{lr}" in its command is the value, and so is its environment's
+  /// ZED_PARAM_LR. At most 1000.
+  std::vector<ArrayAxis> array;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("uuid", self.uuid);
@@ -216,6 +229,7 @@ struct Dispatch {
     visit("fallback", self.fallback);
     visit("again", self.again);
     visit("from", self.from);
+    visit("array", self.array);
   }
 };
 
@@ -311,10 +325,36 @@ struct SetNodeDuty {
   }
 };
 
+struct ForgetNode {
+  static constexpr std::string_view tag = "node-forget";
+  static constexpr bool changes = true;
+  static constexpr std::string_view help = "free the name of a machine that does not come back";
+  using Reply = NodesReply;
+  std::string node;
+  bool force = false;  ///< although it is the home of jobs that go on, which then go on elsewhere
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("node", self.node);
+    visit("force", self.force);
+  }
+};
+
+struct ExpireBranch {
+  static constexpr std::string_view tag = "expire";
+  static constexpr bool changes = true;
+  static constexpr std::string_view help = "let a branch be destroyed after a time";
+  using Reply = ExpireReply;
+  std::string branch;           ///< "jobs/finetune-001.1a2b"
+  std::optional<Millis> after;  ///< from now, at least a day; none: never (the default of all)
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("branch", self.branch);
+    visit("after", self.after);
+  }
+};
+
 using Request =
     std::variant<GetStatus, ListNodes, ListModels, ShowModel, FitModel, RegisterModel, AliasModel, RemoveModel, ShowLineage, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
                  ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, SyncToRemote,
-                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty>;
+                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty, ForgetNode, ExpireBranch>;
 
 /// Who asks, for the audit line and for `by`.
 struct Caller {

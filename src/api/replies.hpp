@@ -49,6 +49,8 @@ struct JobRow {
   WallTime started;
   WallTime ended;
   bool declared_only = false;  ///< in the cluster file, never dispatched
+  std::int64_t priority = 0;
+  std::string by;  ///< who submitted it
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("id", self.id);
     visit("name", self.name);
@@ -67,6 +69,8 @@ struct JobRow {
     visit("started", self.started);
     visit("ended", self.ended);
     visit("declared_only", self.declared_only);
+    visit("priority", self.priority);
+    visit("by", self.by);
   }
 };
 
@@ -127,11 +131,13 @@ struct NodeRow {
   std::map<std::string, std::string> gpu_jobs;  ///< GPU UUID -> job name
   std::vector<std::string> differences;         ///< declared against detected
   bool joined = true;                           ///< false: declared, never seen
+  std::string why;                              ///< it is cordoned or drained
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("node", self.node);
     visit("gpu_jobs", self.gpu_jobs);
     visit("differences", self.differences);
     visit("joined", self.joined);
+    visit("why", self.why);
   }
 };
 
@@ -340,11 +346,22 @@ struct DispatchReply {
   std::optional<Placement> placement;  ///< if it could be placed at once
   std::optional<Rejection> rejection;  ///< if not: it waits
   bool safe = false;
+  std::vector<JobRow> array;  ///< of an array: all its jobs; `job` is the first
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("placement", self.placement);
     visit("rejection", self.rejection);
     visit("safe", self.safe);
+    visit("array", self.array);
+  }
+};
+
+struct ExpireReply {
+  std::string branch;
+  std::optional<WallTime> at;  ///< not before; none: never
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("branch", self.branch);
+    visit("at", self.at);
   }
 };
 

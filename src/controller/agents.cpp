@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "controller/machine.hpp"
+#include "controller/queueing.hpp"
 #include "controller/timelines.hpp"
 
 namespace zed::controller {
@@ -53,6 +54,7 @@ void look_at_seen(Machine& m, const Observed& seen) {
 
 void on_hello(Machine& m, LinkId link, const Hello& hello) {
   if (hello.highest_term > m.term) {
+    hand_over(m, link);  // the agent closes the link when it hears the refusal
     m.out.push_back(SayToAgent{
         link, Refused{Error{ErrorCode::stale, "this controller's term is over", {}, {}}, m.term}});
     m.step_down(hello.highest_term,
@@ -97,6 +99,7 @@ void notice_checkpoints(Machine& m, const NodeName& node, const Dataset& dataset
 void tell_new_checkpoint(Machine& m, const NodeName& node, const DatasetChanged& change) {
   const DesiredJob* job = m.desired.find(JobId{change.dataset.uuid.bytes});
   if (job == nullptr || !change.delta || job->home != node) return;
+  if (newest_current_checkpoint(*job, change.dataset) != nullptr) m.troubles.erase(node);
   for (const Snapshot& snapshot : change.dataset.snapshots)
     if (snapshot.seq() && snapshot.timeline() == job->timeline)
       m.tell_once("checkpoint " + snapshot.id.str(), "checkpoint", "job " + job->job.name.str(),
@@ -160,7 +163,13 @@ struct MessageHandler {
     look_at_seen(m, seen);
   }
   void operator()(const StepResult& result) const;
-  void operator()(const TransferProgress& progress) const { m.steps.progress(progress); }
+  void operator()(const TransferProgress& progress) const {
+    m.steps.progress(progress);
+    auto live = m.steps.all().find(progress.step);
+    if (live == m.steps.all().end()) return;
+    if (auto* receive = std::get_if<ReceiveSnapshot>(&live->second.step.action))
+      note_rate(m, receive->ticket.source, receive->ticket.target, progress.rate);
+  }
   void operator()(const JournalStored& stored) const {
     if (stored.term != m.term || node != m.desired.second) return;
     m.journal.stored(stored.seq);
@@ -173,6 +182,7 @@ struct MessageHandler {
   }
   void operator()(const LogPage& page) const { answer_log(m, page); }
   void operator()(const NodeAnswer& answer) const { answer_node(m, answer); }
+  void operator()(const HandedOver& message) const { take_in(m, message); }
 
   /// A node that sends what cannot be is cut off; it begins again with a hello.
   bool check(const Status& status) const {
@@ -207,7 +217,10 @@ void on_start_refused(Machine& m, const NeedOutcome& outcome) {
   exit.kind = stale ? ExitRecord::Kind::supervisor_lost : ExitRecord::Kind::start_failed;
   exit.words = "did not start on " + outcome.step.node.str() + ": " + outcome.error->describe();
   exit.ended = m.now.wall;
-  if (!stale) m.avoid(job->job.id, outcome.step.node, exit.words);
+  if (!stale) {
+    m.avoid(job->job.id, outcome.step.node, exit.words);
+    note_trouble(m, outcome.step.node, job->job.id, exit.words);
+  }
   end_placed(m, *job, exit);
 }
 
@@ -224,6 +237,7 @@ void on_create_failed(Machine& m, const NeedOutcome& outcome) {
       "cannot be prepared on " + outcome.step.node.str() + ": " + outcome.error->describe();
   exit.ended = m.now.wall;
   m.avoid(job->job.id, outcome.step.node, exit.words);
+  note_trouble(m, outcome.step.node, job->job.id, exit.words);
   end_placed(m, *job, exit);
 }
 
@@ -308,6 +322,8 @@ std::optional<NodeName> choose_second(const Machine& m) {
   for (const auto& [name, node] : m.fleet.view().nodes) {
     if (name == m.home_machine || !m.fleet.is_ready(name) || node.status == NodeStatus::suspect)
       continue;
+    auto bad = m.no_second.find(name);
+    if (bad != m.no_second.end() && m.now.monotonic < bad->second) continue;
     if (!chosen || (node.facts.dialable && !chosen_dialable)) {
       chosen = name;
       chosen_dialable = node.facts.dialable;
@@ -321,9 +337,14 @@ std::optional<NodeName> choose_second(const Machine& m) {
 void tend_second(Machine& m) {
   const NodeName& second = m.desired.second;
   bool is_own_machine = second == m.home_machine;
-  if (!second.empty() && !m.fleet.is_lost(second) && !is_own_machine) return;
+  const bool stuck = m.journal.is_stuck(m.now.monotonic);
+  if (!second.empty() && !m.fleet.is_lost(second) && !is_own_machine && !stuck) return;
+  if (stuck) m.no_second[second] = m.now.monotonic + minutes(10);
   auto chosen = choose_second(m);
   if (!chosen || *chosen == second) return;
+  if (stuck)
+    m.tell("notice", "journal",
+           "node " + second.str() + " has stored no record for a minute: is its disk full?");
   m.journal.second_gone();
   m.record(SecondChosen{*chosen});
   m.tell("notice", "journal", "node " + chosen->str() + " holds the second copy from now on");

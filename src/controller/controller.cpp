@@ -16,13 +16,21 @@ Status read_journal(Machine& m, const Started& event) {
   std::uint64_t seq =
       event.last_seq - std::min<std::uint64_t>(event.last_seq, event.records.size());
   std::uint64_t compacted = 0;
+  std::vector<Record> records;
+  records.reserve(event.records.size());
+  std::size_t last_applied = 0;  // one more than its position
   for (const std::string& text : event.records) {
     auto record = decode_record(text);
-    ++seq;
     if (!record)
-      return fail(std::move(record).error().with("journal record " + std::to_string(seq)));
-    if (std::holds_alternative<Compacted>(*record)) compacted = seq;
-    fold(m.desired, *record, seq);
+      return fail(std::move(record).error().with("journal record " +
+                                                 std::to_string(seq + records.size() + 1)));
+    records.push_back(std::move(*record));
+    if (std::holds_alternative<Applied>(records.back())) last_applied = records.size();
+  }
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    ++seq;
+    if (std::holds_alternative<Compacted>(records[i])) compacted = seq;
+    fold(m.desired, records[i], seq, i + 1 < last_applied ? Reading::later : Reading::now);
   }
   m.journal.start(event.records, event.last_seq, compacted);
   return {};
@@ -44,6 +52,7 @@ void on_started(Machine& m, const Started& event) {
   m.started_at = m.now.monotonic;
   m.home_machine = event.machine;
   if (event.lost_after) m.lost_after = *event.lost_after;
+  if (event.lease) m.lease = *event.lease;
   if (auto read = read_journal(m, event); !read) {
     m.step_down(m.desired.term, read.error().describe());
     return;
@@ -122,13 +131,15 @@ void on_tick(Machine& m) {
   grant_leases(m);
   tend_second(m);
   import_declared(m);
-  if (m.policies_due) run_policies(m);
+  if (!m.desired.expiries.empty()) expire_branches(m);
+  if (m.policies_due || is_round_due(m)) run_policies(m);
   compact_if_large(m);
 }
 
 /// The declared fleet is durable: everyone learns of it.
 void on_applied(Machine& m) {
   m.applied_is_known = true;
+  m.rounds.clear();
   m.fleet.declare(m.desired.applied);
   for (const NodeName& node : m.fleet.connected_nodes())
     welcome(m, node);

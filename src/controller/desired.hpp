@@ -20,23 +20,32 @@ constexpr auto enum_names(Wanted) {
   return std::array<std::string_view, 3>{"run", "stop", "cancel"};
 }
 
-/// A person's word on a node.
+/// A word on a node, a person's or the controller's own.
 enum class Duty { none, cordoned, draining };
 constexpr auto enum_names(Duty) {
   return std::array<std::string_view, 3>{"none", "cordoned", "draining"};
 }
+struct NodeDuty {
+  Duty duty = Duty::none;
+  std::string by;
+  std::string why;
+  friend bool operator==(const NodeDuty&, const NodeDuty&) = default;
+};
 
+/// The journal holds the text; what it means is read from it whenever it is folded in.
 struct AppliedFile {
   std::string text;
   std::string folder;  ///< absolute; `file` and `code` are relative to it
-  Cluster cluster;
+  Cluster cluster;     ///< the text's meaning, paths absolute; not in the record
+  std::string fault;   ///< why this version cannot read the text; then the cluster is empty
+  std::string upload;  ///< names the parts that came before, if the text is too long for a record
   NodeName from_node;  ///< whose disk `file` names
   std::string by;
   WallTime at;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("text", self.text);
     visit("folder", self.folder);
-    visit("cluster", self.cluster);
+    visit("upload", self.upload);
     visit("from_node", self.from_node);
     visit("by", self.by);
     visit("at", self.at);
@@ -65,7 +74,9 @@ struct PlacedAttempt {
   std::vector<std::string> gpus;  ///< UUIDs
   std::int64_t number = 1;
   WallTime at;
-  std::string why;  ///< the placement's
+  std::string why;      ///< the placement's
+  JobId evicted_for;    ///< it makes room for that job; nil: for none
+  std::string evicted;  ///< "makes room for job urgent (priority 10)"
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("generation", self.generation);
     visit("node", self.node);
@@ -73,6 +84,8 @@ struct PlacedAttempt {
     visit("number", self.number);
     visit("at", self.at);
     visit("why", self.why);
+    visit("evicted_for", self.evicted_for);
+    visit("evicted", self.evicted);
   }
   friend bool operator==(const PlacedAttempt&, const PlacedAttempt&) = default;
 };
@@ -91,6 +104,26 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
+/// The checkpoint of another job that a job begins with: its files are unpacked before the first
+/// attempt.
+struct Beginning {
+  JobId job;
+  std::string job_name;
+  CheckpointId checkpoint;
+  std::string name;  ///< "epoch-15"
+  std::string epoch;
+  std::string step;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("job", self.job);
+    visit("job_name", self.job_name);
+    visit("checkpoint", self.checkpoint);
+    visit("name", self.name);
+    visit("epoch", self.epoch);
+    visit("step", self.step);
+  }
+  friend bool operator==(const Beginning&, const Beginning&) = default;
+};
+
 struct DesiredJob {
   Job job;
   std::string by;
@@ -107,8 +140,13 @@ struct DesiredJob {
   std::optional<CheckpointId> moved_with;  ///< closing snapshot of the last planned move
   std::int64_t attempts = 0;               ///< placements so far
   std::int64_t failures = 0;               ///< counted against `retries`
-  Millis ran;                              ///< running time over all ended attempts
-  std::string last_exit;                   ///< words of the last attempt's end
+  std::int64_t crashes = 0;                ///< in a row: ends that took supervisor or node along
+  std::int64_t evictions = 0;              ///< times that it made room for a job of higher priority
+  /// Where an attempt was given up that nobody has seen end: an exclusive job waits for its lease.
+  NodeName unconfirmed;
+  std::optional<Beginning> begins;
+  Millis ran;             ///< running time over all ended attempts
+  std::string last_exit;  ///< words of the last attempt's end
   WallTime last_exit_at;
   bool had_checkpoint = false;
   std::optional<Outcome> outcome;
@@ -136,6 +174,10 @@ struct DesiredJob {
     visit("moved_with", self.moved_with);
     visit("attempts", self.attempts);
     visit("failures", self.failures);
+    visit("crashes", self.crashes);
+    visit("evictions", self.evictions);
+    visit("unconfirmed", self.unconfirmed);
+    visit("begins", self.begins);
     visit("ran", self.ran);
     visit("last_exit", self.last_exit);
     visit("last_exit_at", self.last_exit_at);
@@ -148,6 +190,35 @@ struct DesiredJob {
 /// Forks remembered for one job. Snapshots of timelines further back are never chosen by
 /// themselves.
 inline constexpr std::size_t most_forks = 200;
+inline constexpr std::size_t most_proposals = 100;
+
+/// When a branch may go: a person's word.
+struct Expiry {
+  DatasetId branch;
+  DatasetName name;  ///< as it was then
+  WallTime at;
+  std::string by;
+  std::optional<WallTime> announced;  ///< a day before it may go
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("branch", self.branch);
+    visit("name", self.name);
+    visit("at", self.at);
+    visit("by", self.by);
+    visit("announced", self.announced);
+  }
+  friend bool operator==(const Expiry&, const Expiry&) = default;
+};
+
+/// A fork that a controller decided whose term was over: a person says whether it is to be.
+struct Proposal {
+  KnownFork fork;
+  ControllerTerm term;  ///< of that controller
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("fork", self.fork);
+    visit("term", self.term);
+  }
+  friend bool operator==(const Proposal&, const Proposal&) = default;
+};
 
 struct DesiredState {
   ControllerTerm term;
@@ -157,10 +228,15 @@ struct DesiredState {
   /// What a job's name means now: the last one submitted under it.
   std::map<JobName, JobId> by_name;
   std::map<NodeName, NodeId> members;
-  std::map<NodeName, Duty> duties;
-  NodeName second;             ///< who holds the journal's copy; empty: nobody
-  std::uint64_t counter = 0;   ///< the highest generation counter given out in this term
-  std::uint64_t revision = 0;  ///< changes of desired state and membership so far
+  std::map<NodeName, NodeDuty> duties;  ///< none of them Duty::none
+  std::map<DatasetId, Expiry> expiries;
+  std::vector<Proposal> proposals;  ///< the last most_proposals
+  std::string upload;    ///< names a large cluster file that is on its way into the journal
+  std::string uploaded;  ///< what is there of its text
+  std::uint64_t upload_parts = 0;  ///< in how many pieces
+  NodeName second;                 ///< who holds the journal's copy; empty: nobody
+  std::uint64_t counter = 0;       ///< the highest generation counter given out in this term
+  std::uint64_t revision = 0;      ///< changes of desired state and membership so far
 
   const DesiredJob* find(const JobId& id) const;
   DesiredJob* find(const JobId& id);

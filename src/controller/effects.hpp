@@ -28,6 +28,7 @@ struct Started {
   std::vector<std::string> records;
   std::uint64_t last_seq = 0;
   std::optional<Millis> lost_after;  ///< configured; default 30 s
+  std::optional<Millis> lease;       ///< of exclusive jobs; default 15 min
   /// A person's takeover: begin a new term, above this and above the journal's.
   bool take_over = false;
   ControllerTerm highest_term;  ///< the highest that reachable agents have seen

@@ -43,10 +43,31 @@ Millis pause_before_retry(std::int64_t failures) {
 
 namespace {
 
-std::string reason_of(const DesiredJob& job, JobState state, const ExitRecord& exit) {
-  if (state == JobState::failed && counts_as_failure(exit.kind))
-    return fmt::format("{}; {} of {} retries used", exit.words,
-                       std::min(job.failures, job.job.retries), job.job.retries);
+/// The checkpoint before the newest; "" if there is none.
+std::string one_back(const Machine& m, const DesiredJob& job) {
+  auto found = newest_reachable(m, job);
+  if (!found) return "";
+  const Snapshot* before = nullptr;
+  for (const Snapshot& snapshot : m.fleet.copy(found->node, job.dataset_uuid())->snapshots)
+    if (is_on_current_timeline(job, snapshot) && *snapshot.seq() < *found->snapshot->seq() &&
+        (before == nullptr || *before->seq() < *snapshot.seq()))
+      before = &snapshot;
+  return before != nullptr ? before->name : "";
+}
+
+std::string reason_of(const Machine& m, const DesiredJob& job, bool got_anywhere, JobState state,
+                      const ExitRecord& exit) {
+  if (state == JobState::failed && counts_as_failure(exit.kind)) {
+    std::string reason = fmt::format("{}; {} of {} retries used", exit.words,
+                                     std::min(job.failures, job.job.retries), job.job.retries);
+    // It may be the checkpoint that is bad (htcondor/htcondor#2718).
+    std::string before = got_anywhere ? "" : one_back(m, job);
+    if (!before.empty())
+      reason += fmt::format("; it came no further than its newest checkpoint: zedctl rollback "
+                            "{}@{} begins at the one before",
+                            job.job.name.str(), before);
+    return reason;
+  }
   if (state == JobState::failed) return "time-out: " + exit.words;
   if (state == JobState::succeeded) return "ended with success";
   return job.wanted_why.empty() ? exit.words : job.wanted_why;
@@ -84,15 +105,55 @@ void end_placed(Machine& m, DesiredJob& job, const ExitRecord& exit) {
   const NodeName node = job.placed->node;
   std::optional<JobState> final = state_after(job, exit);
   bool counted = counts_as_failure(exit.kind) && job.wanted == Wanted::run;
-  m.record(AttemptOver{job.job.id, generation, exit, counted, m.now.wall});
+  bool lost = exit.kind == ExitRecord::Kind::supervisor_lost;
+  // One that committed got somewhere.
+  const Attempt* attempt = visible_attempt(m, job);
+  const bool got_anywhere = attempt != nullptr && attempt->last_checkpoint.has_value();
+  bool crashed = lost && !got_anywhere;
+  m.record(AttemptOver{job.job.id, generation, exit, counted, crashed, m.now.wall});
+  if (exit.kind == ExitRecord::Kind::success) m.troubles.erase(node);
+  if (lost) note_trouble(m, node, job.job.id, exit.words);
   m.tell("job", "job " + job.job.name.str(),
          fmt::format("attempt {} on {} ended: {}", job.attempts, node.str(), exit.words));
   if (final) {
-    Outcome outcome{*final, reason_of(job, *final, exit), generation, m.now.wall};
+    Outcome outcome{*final, reason_of(m, job, got_anywhere, *final, exit), generation, m.now.wall};
     m.record(Finished{job.job.id, outcome, std::nullopt, {}});
+  } else if (job.crashes >= most_crashes && job.wanted == Wanted::run) {
+    std::string why = fmt::format("held: it took its supervisor along {} times in a row, without a "
+                                  "checkpoint between; the last time: {}",
+                                  job.crashes, exit.words);
+    m.record(Finished{job.job.id, Outcome{JobState::stopped, why, generation, m.now.wall}, {}, {}});
   } else {
     pause_job(m, job, counted);
   }
+}
+
+std::uint64_t set_duty(Machine& m, const NodeName& node, Duty duty, const std::string& by,
+                       const std::string& why) {
+  m.duty_seq = m.record(DutySet{node, duty, by, why});
+  m.troubles.erase(node);
+  refresh_nodes(m);
+  for (const JobId& id : m.placed_on[node])
+    m.until_durable.emplace(m.duty_seq, id);
+  return m.duty_seq;
+}
+
+void note_trouble(Machine& m, const NodeName& node, const JobId& job, const std::string& why) {
+  NodeTrouble& trouble = m.troubles[node];
+  trouble.jobs.insert(job);
+  if (trouble.jobs.size() < most_troubles || m.desired.duties.contains(node)) return;
+  // The last one that takes jobs is left: nothing could run at all.
+  const auto& nodes = m.fleet.view().nodes;
+  bool others = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
+    return entry.first != node && entry.second.status == NodeStatus::up &&
+           entry.second.facts.may_run_jobs && m.fleet.is_ready(entry.first);
+  });
+  if (!others) return;
+  std::string text = fmt::format("{} different jobs in a row could not run there, the last one: {}",
+                                 trouble.jobs.size(), why);
+  m.tell("node", "node " + node.str(),
+         "is drained: " + text + "; `zedctl uncordon " + node.str() + "` ends that");
+  set_duty(m, node, Duty::draining, "zed", text);
 }
 
 void on_attempt_report(Machine& m, const NodeName& node, const Attempt& attempt) {

@@ -217,7 +217,7 @@ void Fleet::heard(const NodeName& node, Instant now) {
 }
 
 std::vector<NodeName> Fleet::refresh(Instant now, Millis lost_after,
-                                     const std::map<NodeName, Duty>& duties) {
+                                     const std::map<NodeName, NodeDuty>& duties) {
   std::vector<NodeName> changed;
   for (const auto& entry : members_)
     if (refresh(entry.first, now, lost_after, duties)) changed.push_back(entry.first);
@@ -225,7 +225,7 @@ std::vector<NodeName> Fleet::refresh(Instant now, Millis lost_after,
 }
 
 bool Fleet::refresh(const NodeName& name, Instant now, Millis lost_after,
-                    const std::map<NodeName, Duty>& duties) {
+                    const std::map<NodeName, NodeDuty>& duties) {
   const Member& member = members_[name];
   Node& node = view_.nodes[name];
   node.silent = now - member.heard;
@@ -236,7 +236,7 @@ bool Fleet::refresh(const NodeName& name, Instant now, Millis lost_after,
   else if (node.silent >= suspect_after || !member.link)
     status = NodeStatus::suspect;
   else if (duty != duties.end())
-    status = duty->second == Duty::draining ? NodeStatus::draining : NodeStatus::cordoned;
+    status = duty->second.duty == Duty::draining ? NodeStatus::draining : NodeStatus::cordoned;
   if (status == node.status) return false;
   node.status = status;
   update_index(name);
@@ -254,6 +254,20 @@ void Fleet::declare(const std::optional<AppliedFile>& applied, const NodeName& n
   const DeclaredNode* declared = applied ? applied->cluster.find_node(name) : nullptr;
   node->second.declared = declared != nullptr ? std::optional(*declared) : std::nullopt;
   update_index(name);
+}
+
+void Fleet::forget(const NodeName& name) {
+  auto datasets = view_.datasets.find(name);
+  if (datasets != view_.datasets.end())
+    for (const auto& entry : datasets->second)
+      unindex_dataset(name, entry.second);
+  view_.datasets.erase(name);
+  Observed seen;
+  set_attempts(name, {}, seen);
+  view_.attempts.erase(name);
+  view_.nodes.erase(name);
+  members_.erase(name);
+  index_.remove(name);
 }
 
 void Fleet::stamp(std::uint64_t revision, WallTime at) {
@@ -285,7 +299,7 @@ bool Fleet::is_ready(const NodeName& node) const {
 
 bool Fleet::is_lost(const NodeName& name) const {
   const Node* known = view_.find_node(name);
-  return known != nullptr && known->status == NodeStatus::lost;
+  return known == nullptr ? !name.empty() : known->status == NodeStatus::lost;
 }
 
 const Dataset* Fleet::copy(const NodeName& node, const DatasetId& uuid) const {

@@ -58,12 +58,14 @@ public:
   // ---- time, and people
   /// Silence becomes suspicion, then loss; duties show. The nodes whose status changed.
   std::vector<NodeName> refresh(Instant now, Millis lost_after,
-                                const std::map<NodeName, Duty>& duties);
+                                const std::map<NodeName, NodeDuty>& duties);
   /// The same for one node: whether its status changed.
   bool refresh(const NodeName& node, Instant now, Millis lost_after,
-               const std::map<NodeName, Duty>& duties);
+               const std::map<NodeName, NodeDuty>& duties);
   void declare(const std::optional<AppliedFile>& applied);
   void declare(const std::optional<AppliedFile>& applied, const NodeName& node);
+  /// A node that is not connected and will not come back.
+  void forget(const NodeName& node);
   void stamp(std::uint64_t revision, WallTime at);
 
   // ---- reservations: placed, and not yet visible
@@ -77,6 +79,7 @@ public:
   /// Connected, and its inventory is complete: what the view says of it is what is there.
   bool is_ready(const NodeName& node) const;
   bool is_connected(const NodeName& node) const { return link_of(node).has_value(); }
+  /// Silent for long, or no member (any more). False for no node at all.
   bool is_lost(const NodeName& node) const;
   const Node* node(const NodeName& name) const { return view_.find_node(name); }
   /// The copy of a dataset on a node; nullptr if none.

@@ -33,7 +33,7 @@ Job job_named(const std::string& name, std::uint8_t n) {
 }
 
 Placed placed(std::uint8_t job, std::uint64_t counter, const std::string& where) {
-  return {id_of(job), PlacedAttempt{gen(counter), node(where), {}, 1, {}, {}}};
+  return {id_of(job), PlacedAttempt{gen(counter), node(where), {}, 1, {}, {}, {}, {}}};
 }
 
 Forked forked(std::uint8_t job, std::uint64_t from, std::uint64_t to, Fork::Why why,
@@ -61,8 +61,8 @@ DesiredState folded(const std::vector<Record>& records) {
 }
 
 TEST(Fold, TheFirstPlacementMakesHomeAndTimeline) {
-  auto state = folded(
-      {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}}, placed(1, 1, "server")});
+  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
+                       placed(1, 1, "server")});
   const DesiredJob& job = state.jobs.at(id_of(1));
   EXPECT_EQ(job.home, node("server"));
   EXPECT_EQ(job.timeline, gen(1));
@@ -71,8 +71,8 @@ TEST(Fold, TheFirstPlacementMakesHomeAndTimeline) {
 }
 
 TEST(Fold, GenerationsOnlyGrow) {
-  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
-                       placed(1, 5, "server"), AttemptOver{id_of(1), gen(5), {}, false, {}},
+  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
+                       placed(1, 5, "server"), AttemptOver{id_of(1), gen(5), {}, false, false, {}},
                        placed(1, 4, "other"), placed(1, 5, "other")});
   EXPECT_FALSE(state.jobs.at(id_of(1)).placed);
   EXPECT_EQ(state.jobs.at(id_of(1)).last_generation, gen(5));
@@ -80,7 +80,8 @@ TEST(Fold, GenerationsOnlyGrow) {
 
 TEST(Fold, ATerminalStateNeverChanges) {
   for (JobState state : {JobState::succeeded, JobState::cancelled}) {
-    std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
+    std::vector<Record> records = {TermBegan{reign, {}, {}},
+                                   Submitted{job_named("a", 1), "me", {}, {}},
                                    placed(1, 1, "server"), finished(1, state)};
     const DesiredState before = folded(records);
     std::vector<Record> late = {placed(1, 2, "server"),
@@ -88,7 +89,7 @@ TEST(Fold, ATerminalStateNeverChanges) {
                                 WantedSet{id_of(1), Wanted::run, "me", "", {}},
                                 finished(1, JobState::failed),
                                 finished(1, JobState::cancelled),
-                                AttemptOver{id_of(1), gen(1), {}, true, {}},
+                                AttemptOver{id_of(1), gen(1), {}, true, false, {}},
                                 Moved{id_of(1), node("other"), {}}};
     records.insert(records.end(), late.begin(), late.end());
     EXPECT_TRUE(folded(records).jobs == before.jobs) << to_string(state);
@@ -96,7 +97,8 @@ TEST(Fold, ATerminalStateNeverChanges) {
 }
 
 TEST(Fold, AStoppedJobGoesOnByAPersonsWordOnly) {
-  std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
+  std::vector<Record> records = {TermBegan{reign, {}, {}},
+                                 Submitted{job_named("a", 1), "me", {}, {}},
                                  WantedSet{id_of(1), Wanted::stop, "me", "", {}},
                                  finished(1, JobState::stopped), placed(1, 2, "server")};
   EXPECT_FALSE(folded(records).jobs.at(id_of(1)).placed);
@@ -106,8 +108,8 @@ TEST(Fold, AStoppedJobGoesOnByAPersonsWordOnly) {
 }
 
 TEST(Fold, ASecondSubmitOfOneIdIsTheSame) {
-  auto state =
-      folded({Submitted{job_named("a", 1), "me", {}}, Submitted{job_named("b", 1), "me", {}}});
+  auto state = folded(
+      {Submitted{job_named("a", 1), "me", {}, {}}, Submitted{job_named("b", 1), "me", {}, {}}});
   EXPECT_EQ(state.jobs.at(id_of(1)).job.name.str(), "a");
 }
 
@@ -120,23 +122,45 @@ TEST(Record, OfANewerVersionIsRefusedClearly) {
   EXPECT_EQ(decode_record(R"({"type":"placed","job":7})").error().code, ErrorCode::corrupt);
 }
 
+AppliedFile applied_file(const std::string& text, const std::string& upload) {
+  AppliedFile file;
+  file.text = text;
+  file.folder = "/home/me";
+  file.upload = upload;
+  file.from_node = node("server");
+  file.by = "me";
+  file.at = {9};
+  return file;
+}
+
 std::vector<Record> some_history() {
   return {TermBegan{reign, node("server"), {5}},
           Joined{node("server"), NodeId{{1}}},
           Joined{node("laptop"), NodeId{{2}}},
           SecondChosen{node("laptop")},
-          DutySet{node("laptop"), Duty::cordoned, "me"},
-          Submitted{job_named("a", 1), "me", {6}},
+          DutySet{node("laptop"), Duty::cordoned, "me", "it smells"},
+          Submitted{job_named("a", 1), "me", {6}, {}},
           placed(1, 1, "server"),
           FirstCheckpoint{id_of(1)},
           forked(1, 1, 2, Fork::Why::node_lost, 4, "laptop"),
           placed(1, 3, "laptop"),
-          Submitted{job_named("b", 2), "you", {7}},
-          AttemptOver{id_of(1), gen(3), {}, true, {8}},
+          Submitted{job_named("b", 2),
+                    "you",
+                    {7},
+                    Beginning{id_of(1), "a", CheckpointId{{4}}, "epoch-4", "4", ""}},
+          Evicted{id_of(1), gen(3), id_of(2), "makes room for job b of priority 1"},
+          AttemptOver{id_of(1), gen(3), {}, true, true, {8}},
+          Proposed{Proposal{forked(1, 2, 9, Fork::Why::rollback, 3, "server").fork, reign}},
+          ExpirySet{Expiry{DatasetId{{6}}, dataset("jobs/a-001.x"), {9}, "me", {}}, false},
+          ExpiryAnnounced{DatasetId{{6}}, {8}},
+          Uploaded{"u", 0, "deploy :a do\n"},
+          Applied{applied_file("end\n", "u")},
+          Joined{node("gone"), NodeId{{3}}},
+          Forgotten{node("gone"), "me"},
           Moved{id_of(1), node("server"), CheckpointId{{3}}},
           WantedSet{id_of(2), Wanted::cancel, "you", "enough", {}},
           finished(2, JobState::cancelled),
-          DutySet{node("laptop"), Duty::none, "me"},
+          DutySet{node("laptop"), Duty::none, "me", ""},
           placed(1, 4, "server"),
           finished(1, JobState::succeeded)};
 }
@@ -161,11 +185,73 @@ TEST(Compaction, FoldsToTheSameState) {
     EXPECT_EQ(again.by_name, whole.by_name);
     EXPECT_EQ(again.members, whole.members);
     EXPECT_EQ(again.duties, whole.duties);
+    EXPECT_EQ(again.applied, whole.applied);
+    EXPECT_EQ(again.expiries, whole.expiries);
+    EXPECT_EQ(again.proposals, whole.proposals);
     EXPECT_EQ(again.second, whole.second);
     EXPECT_EQ(again.term, whole.term);
     EXPECT_EQ(again.counter, whole.counter);
     EXPECT_EQ(again.revision, whole.revision);
   }
+}
+
+TEST(Applied, AFileOfFourMebibytesGoesInPieces) {
+  std::string text = "deploy :a do\n";
+  for (int i = 0; text.size() < (std::size_t{4} << 20) - 200; ++i)
+    text += "  job :j" + std::to_string(i) + ", do: (run [\"ü\"])\n";
+  text = text.substr(0, text.rfind("  job")) + "end\n";
+  auto records = records_of(applied_file(text, ""));
+  EXPECT_GT(records.size(), 100u);
+  for (const Record& record : records) {
+    std::string encoded = encode_record(record);
+    EXPECT_LE(encoded.size(), largest_record);
+    EXPECT_TRUE(decode_record(encoded)) << "each is text by itself";
+  }
+  DesiredState state = folded(records);
+  ASSERT_TRUE(state.applied);
+  EXPECT_EQ(state.applied->text, text);
+  EXPECT_TRUE(state.uploaded.empty());
+}
+
+TEST(Applied, PiecesWithoutTheirEndMeanNothing) {
+  auto small = records_of(applied_file("deploy :small do\nend\n", ""));
+  ASSERT_EQ(small.size(), 1u);
+  auto large =
+      records_of(applied_file("deploy :large do\n" + std::string(100'000, '#') + "\nend\n", ""));
+  ASSERT_GT(large.size(), 2u);
+  auto records = small;
+  records.insert(records.end(), large.begin(), large.end() - 1);
+  EXPECT_EQ(folded(records).applied->cluster.name, "small") << "a crash before the last record";
+  records.insert(records.end(), large.begin(), large.end());
+  EXPECT_EQ(folded(records).applied->cluster.name, "large") << "and then it was applied again";
+  records.push_back(large.back());
+  EXPECT_EQ(folded(records).applied->cluster.name, "large") << "an end without pieces";
+}
+
+TEST(Applied, ATextThatThisVersionCannotReadIsKeptAndSaid) {
+  auto state = folded(records_of(applied_file("deploy :a do\n  time_travel true\nend\n", "")));
+  ASSERT_TRUE(state.applied);
+  EXPECT_NE(state.applied->fault, "");
+  EXPECT_TRUE(state.applied->cluster.jobs.empty());
+}
+
+TEST(Crashes, ARowOfThemWithoutACheckpointBetween) {
+  std::vector<Record> records{TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}}};
+  auto crashes = [&] { return folded(records).jobs.at(id_of(1)).crashes; };
+  records.emplace_back(placed(1, 1, "x"));
+  records.emplace_back(AttemptOver{id_of(1), gen(1), {}, false, true, {}});
+  EXPECT_EQ(crashes(), 1);
+  records.emplace_back(placed(1, 2, "x"));
+  records.emplace_back(forked(1, 1, 3, Fork::Why::node_lost, 0, "y"));
+  EXPECT_EQ(crashes(), 2);
+  records.emplace_back(placed(1, 4, "y"));
+  records.emplace_back(forked(1, 3, 5, Fork::Why::node_lost, 7, "x"));
+  EXPECT_EQ(crashes(), 1) << "seven checkpoints on: it got somewhere";
+  records.emplace_back(placed(1, 6, "x"));
+  records.emplace_back(forked(1, 5, 7, Fork::Why::node_lost, 7, "y"));
+  EXPECT_EQ(crashes(), 2);
+  records.emplace_back(WantedSet{id_of(1), Wanted::run, "me", "", {}});
+  EXPECT_EQ(crashes(), 0) << "a person's word";
 }
 
 // Any records in any order: the fold is total, generations only grow, terminal stays terminal.
@@ -188,8 +274,8 @@ RC_GTEST_PROP(Fold, AnyOrderOfRecordsHoldsTheInvariants, (std::vector<std::uint8
 // ---- which success counts -----------------------------------------------------------------------
 
 DesiredJob with_forks(std::vector<Record> forks) {
-  std::vector<Record> records = {TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
-                                 placed(1, 1, "x")};
+  std::vector<Record> records = {TermBegan{reign, {}, {}},
+                                 Submitted{job_named("a", 1), "me", {}, {}}, placed(1, 1, "x")};
   records.insert(records.end(), forks.begin(), forks.end());
   return folded(records).jobs.at(id_of(1));
 }
@@ -251,7 +337,7 @@ TEST(SuccessRule, ByHowTheTimelineWasLeft) {
 }
 
 TEST(SuccessRule, NothingCountsAfterTheEnd) {
-  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}},
+  auto state = folded({TermBegan{reign, {}, {}}, Submitted{job_named("a", 1), "me", {}, {}},
                        placed(1, 1, "x"), finished(1, JobState::cancelled)});
   EXPECT_FALSE(judge_success(state.jobs.at(id_of(1)), gen(1)).counts);
 }
@@ -321,8 +407,8 @@ TEST(Retry, PausesGrowAndEnd) {
 // ---- names --------------------------------------------------------------------------------------
 
 TEST(Names, AsPeopleTypeThem) {
-  auto state = folded({Submitted{job_named("finetune", 1), "me", {}},
-                       Submitted{job_named("train_mnist", 2), "me", {}}});
+  auto state = folded({Submitted{job_named("finetune", 1), "me", {}, {}},
+                       Submitted{job_named("train_mnist", 2), "me", {}, {}}});
   struct Row {
     const char* typed;
     std::uint8_t job;
@@ -346,7 +432,7 @@ TEST(Names, AsPeopleTypeThem) {
 TEST(Names, TheLastSubmittedHoldsTheName) {
   Job again = job_named("a", 2);
   again.dataset = dataset("jobs/a-002");
-  auto state = folded({Submitted{job_named("a", 1), "me", {}}, Submitted{again, "me", {}}});
+  auto state = folded({Submitted{job_named("a", 1), "me", {}, {}}, Submitted{again, "me", {}, {}}});
   EXPECT_EQ(*find_job(state, "a"), id_of(2));
   EXPECT_EQ(*find_job(state, "a-001"), id_of(1)) << "the old one by its dataset";
 }

@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t batch_bytes = largest_record;
 constexpr std::size_t window_bytes = std::size_t{1} << 20;  ///< sent and not yet stored
 constexpr Millis repeat_after = seconds(10);
+constexpr Millis stuck_after = seconds(60);
 constexpr std::size_t compact_at_least = 4096;  ///< records
 
 }  // namespace
@@ -86,7 +87,15 @@ void Journal::send(const ControllerTerm& term, std::vector<Effect>& out) {
   }
 }
 
+bool Journal::is_stuck(Instant now) const {
+  return second_ && stored_ != sent_ && stored_ == moved_to_ && now - moved_at_ >= stuck_after;
+}
+
 void Journal::repeat(Instant now) {
+  if (!second_ || stored_ == sent_ || stored_ != moved_to_) {
+    moved_to_ = stored_;
+    moved_at_ = now;
+  }
   const bool idle = !second_ || stored_ == sent_ || stored_ != watched_;
   if (idle || now - watched_since_ < repeat_after) {
     if (idle) watched_since_ = now;

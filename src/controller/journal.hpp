@@ -51,6 +51,9 @@ public:
   /// What was sent and is not stored after a while is sent again: the second node's disk may have
   /// refused it.
   void repeat(Instant now);
+  /// The second node is connected and has stored nothing of what it was sent for a long time: its
+  /// disk may be full.
+  bool is_stuck(Instant now) const;
 
   /// Whether the journal has grown enough over `live` records to be worth rewriting.
   bool wants_compaction(std::size_t live) const;
@@ -70,6 +73,8 @@ private:
   std::uint64_t sent_ = 0;
   std::uint64_t watched_ = 0;  ///< stored_ as of watched_since_
   Instant watched_since_;
+  std::uint64_t moved_to_ = 0;  ///< stored_ when it last moved, or when nothing was outstanding
+  Instant moved_at_;
   bool reset_ = false;  ///< the next message to the second node begins its copy anew
   std::optional<Error> broken_;
   Instant retry_at_;

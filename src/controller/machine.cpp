@@ -16,7 +16,13 @@ struct Subject {
   JobId operator()(const Finished& r) const { return r.job; }
   JobId operator()(const FirstCheckpoint& r) const { return r.job; }
   JobId operator()(const JobKept& r) const { return r.job.job.id; }
+  JobId operator()(const Evicted& r) const { return r.job; }
   JobId operator()(const TermBegan&) const { return {}; }
+  JobId operator()(const Forgotten&) const { return {}; }
+  JobId operator()(const Uploaded&) const { return {}; }
+  JobId operator()(const ExpirySet&) const { return {}; }
+  JobId operator()(const ExpiryAnnounced&) const { return {}; }
+  JobId operator()(const Proposed&) const { return {}; }
   JobId operator()(const Joined&) const { return {}; }
   JobId operator()(const DutySet&) const { return {}; }
   JobId operator()(const SecondChosen&) const { return {}; }
@@ -120,6 +126,7 @@ void reindex_job(Machine& m, const JobId& id) {
     Bytes vram = share ? job->job.requirement.vram->bytes() : Bytes{};
     m.fleet.reserve({job->placed->node, id, job->placed->gpus, share, vram});
     m.moves.erase(id);
+    m.holds.erase(id);
   } else {
     m.fleet.release(id);
     m.place_due = true;  // what it held is free
@@ -131,6 +138,9 @@ void reindex_job(Machine& m, const JobId& id) {
     m.place_due = true;
   } else {
     m.pending.remove(id);
+    m.holds.erase(id);  // its reservation went above
+    m.asked_for_room.erase(id);
+    m.data_waits.erase(id);
   }
   if (job->is_over()) {
     m.moves.erase(id);

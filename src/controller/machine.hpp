@@ -18,6 +18,7 @@
 #include "controller/pending.hpp"
 #include "controller/records.hpp"
 #include "controller/steps.hpp"
+#include "sched/clear.hpp"
 
 namespace zed::controller {
 
@@ -49,6 +50,28 @@ struct Avoided {
   Instant until;
 };
 
+/// What a policy with `every` brings to one target before it waits again.
+struct PolicyRound {
+  Instant next;  ///< when the next one may begin
+  NodeName source;
+  bool open = false;                         ///< not all of it is there
+  std::map<DatasetId, std::uint64_t> goals;  ///< createtxg of the newest snapshot at its beginning
+};
+
+/// GPUs that are kept free for a job that waits.
+struct Hold {
+  sched::Clearing clearing;
+  std::optional<Instant> until;  ///< they are all free then at the latest; none: unknown
+  Instant made;
+  bool evicts = false;  ///< others were told to make room: kept however the queue turns
+  bool wanted = false;  ///< by the present pass
+};
+
+/// Jobs that could not be started on a node, one after the other without a success between.
+struct NodeTrouble {
+  std::set<JobId> jobs;
+};
+
 struct Machine {
   explicit Machine(IdSource& source) : ids(source) {}
 
@@ -61,7 +84,14 @@ struct Machine {
   ControllerTerm term;
   NodeName home_machine;
   Millis lost_after = seconds(30);
+  Millis lease = minutes(15);  ///< of exclusive jobs
   Instant started_at;
+
+  /// How long after the last grant an exclusive job may still run: what is late on the way, and the
+  /// grace between SIGTERM and SIGKILL, count as well.
+  Millis lease_and_margin(const DesiredJob& job) const {
+    return lease + std::max(seconds(10), Millis{lease.value / 15}) + job.job.grace;
+  }
 
   DesiredState desired;
   Journal journal;
@@ -78,6 +108,15 @@ struct Machine {
   std::uint64_t duty_seq = 0;     ///< of the last DutySet
   bool applied_is_known = true;   ///< its durability was acted on
   std::map<JobId, Move> moves;
+  std::map<JobId, Hold> holds;  ///< capacity held for jobs that wait (queueing.hpp)
+  std::optional<JobId> head;    ///< the first of the present pass that only capacity keeps waiting
+  std::map<JobId, Instant> asked_for_room;  ///< in vain, and not again before that
+  /// Waits for a node that has the data: thought over after that.
+  std::map<JobId, std::pair<Instant, std::string>> data_waits;
+  std::map<std::pair<NodeName, NodeName>, Bytes> rates;  ///< measured, per second, by link
+  std::map<NodeName, NodeTrouble> troubles;
+  std::map<DatasetId, Instant> announced;  ///< branches: since when this run knows that they go
+  std::map<NodeName, Instant> no_second;   ///< nodes that could not store the journal, until then
   std::map<NodeName, std::set<JobId>> placed_on;
   std::map<JobId, NodeName> placed_jobs;
   std::map<JobId, JobState> shown;                       ///< last published state
@@ -90,6 +129,7 @@ struct Machine {
   std::set<JobId> until_safe;
   std::map<std::string, std::string> excluded;  ///< "dataset node" -> why a policy leaves it out
   std::set<std::string> told;                   ///< notices given once
+  std::map<std::string, PolicyRound> rounds;    ///< by policy, source and target
 
   std::map<RequestId, WaitingRequest> waiting;
   std::uint64_t next_log_page = 1;
@@ -132,10 +172,22 @@ void on_agent_gone(Machine& m, LinkId link);
 void tend_second(Machine& m);
 void welcome(Machine& m, const NodeName& node);
 
+/// Before this controller steps down: what no second node has goes to the new one by way of the
+/// agent behind `link`.
+void hand_over(Machine& m, LinkId link);
+/// What such a controller left.
+void take_in(Machine& m, const HandedOver& message);
+
 // ---- the end of attempts (ends.cpp)
 void on_attempt_report(Machine& m, const NodeName& node, const Attempt& attempt);
 /// Ends that are durable by now are acknowledged.
 void acknowledge_ends(Machine& m, const JobId& job);
+/// A job could not be started on that node, or took its supervisor along: several in a row, and the
+/// node is drained.
+void note_trouble(Machine& m, const NodeName& node, const JobId& job, const std::string& why);
+/// Says whether a node takes jobs; the record's number.
+std::uint64_t set_duty(Machine& m, const NodeName& node, Duty duty, const std::string& by,
+                       const std::string& why);
 /// The placed attempt is over, or was given up before it began.
 void end_placed(Machine& m, DesiredJob& job, const ExitRecord& exit);
 
@@ -149,7 +201,9 @@ void follow_forks(Machine& m, DesiredJob& job);  // reconcile_forks.cpp
 void set_homes(Machine& m, DesiredJob& job);     // reconcile_forks.cpp
 void notice_hand_rollback(Machine& m, DesiredJob& job);
 void keep_copies(Machine& m, DesiredJob& job);  // reconcile_copies.cpp
-void run_policies(Machine& m);                  // reconcile_copies.cpp
+void run_policies(Machine& m);                  // reconcile_policies.cpp
+bool is_round_due(const Machine& m);            // reconcile_policies.cpp
+void expire_branches(Machine& m);               // reconcile_expiries.cpp
 void import_declared(Machine& m);               // reconcile_imports.cpp
 void place_pending(Machine& m);                 // placing.cpp
 void drive_move(Machine& m, DesiredJob& job);   // placing.cpp

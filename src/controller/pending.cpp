@@ -19,6 +19,9 @@ std::string group_key(const DesiredJob& job) {
   key.set("data", to_value(job.job.data));
   key.set("root", job.job.dataset.parent());
   key.set("exclusive", job.job.exclusive);
+  // Backfill asks how long it runs.
+  key.set("timeout", job.job.timeout ? job.job.timeout->value : 0);
+  key.set("begins", job.begins ? job.begins->job.str() : "");
   // Jobs that wait for others do not speak for those that need not.
   key.set("after", to_value(job.job.after));
   return to_json(key);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "controller/ends.hpp"
 #include "controller/machine.hpp"
 #include "controller/place_request.hpp"
+#include "controller/queueing.hpp"
 #include "controller/timelines.hpp"
 #include "sched/match.hpp"
 #include "sched/place.hpp"
@@ -15,25 +17,32 @@ namespace {
 
 using Offer = PendingQueue::Offer;
 
-constexpr Millis lease_and_margin = minutes(16);
-
 Offer wait(Machine& m, const DesiredJob& job, std::string why) {
   m.waits_for[job.job.id] = std::move(why);
   return Offer::refused;
 }
 
 void place_at(Machine& m, DesiredJob& job, const Placement& placement) {
-  PlacedAttempt attempt{m.next_generation(), placement.node, placement.gpus,
-                        job.attempts + 1,    m.now.wall,     placement.why};
+  PlacedAttempt attempt{m.next_generation(), placement.node, placement.gpus, job.attempts + 1,
+                        m.now.wall,          placement.why,  JobId{},        std::string()};
   m.record(Placed{job.job.id, attempt});
   m.tell("job", "job " + job.job.name.str(),
          fmt::format("attempt {} goes to {}: {}", attempt.number, placement.node.str(),
                      placement.why));
 }
 
+/// No node has room for it: others may have to make some.
+Offer wait_for_room(Machine& m, DesiredJob& job, const sched::PlaceRequest& request,
+                    const std::string& why) {
+  std::string held = wait_for_capacity(m, job, request);
+  return wait(m, job, held.empty() ? why : why + ": it " + held);
+}
+
 Offer place_first(Machine& m, DesiredJob& job) {
-  auto placement = sched::place(m.fleet.index(), place_request(m, job));
-  if (!placement) return wait(m, job, "no node can take it now");
+  auto request = place_request(m, job);
+  auto placement = place_now(m, job, request);
+  if (!placement) return wait_for_room(m, job, request, "no node can take it now");
+  if (auto reason = worth_waiting(m, job, request, *placement)) return wait(m, job, *reason);
   place_at(m, job, *placement);
   return Offer::placed;
 }
@@ -43,7 +52,7 @@ bool must_leave_home(const Machine& m, const DesiredJob& job) {
   if (m.avoids(job.job.id, job.home)) return true;
   if (!job.only.empty()) return job.only != job.home;
   auto duty = m.desired.duties.find(job.home);
-  return duty != m.desired.duties.end() && duty->second != Duty::none;
+  return duty != m.desired.duties.end() && duty->second.duty != Duty::none;
 }
 
 bool has_newest_of(const Dataset& home, const Dataset* copy) {
@@ -92,22 +101,42 @@ Offer place_at_home(Machine& m, DesiredJob& job) {
   if (!prepare_home(m, job)) return Offer::refused;
   auto request = place_request(m, job);
   request.only = job.home;
-  if (auto placement = sched::place(m.fleet.index(), request)) {
+  if (auto placement = place_now(m, job, request)) {
     place_at(m, job, *placement);
     return Offer::placed;
   }
   look_for_target(m, job, !is_hopeless(m, request, job.home));
-  return wait(m, job, "its home " + job.home.str() + " cannot take it now");
+  if (m.moves.contains(job.job.id)) return Offer::refused;
+  return wait_for_room(m, job, request, "its home " + job.home.str() + " cannot take it now");
 }
 
-/// An exclusive job's old attempt stops by itself when its lease ends; until then nobody may start.
+/// An exclusive job's old attempt stops by itself when its lease ends; until then nobody may start,
+/// unless its node says that nothing runs there.
 bool lease_may_run(Machine& m, const DesiredJob& job) {
-  if (!job.job.exclusive || job.attempts == 0) return false;
+  const NodeName& where = job.placed ? job.placed->node : job.unconfirmed;
+  if (!job.job.exclusive || where.empty()) return false;
+  if (m.fleet.is_ready(where)) {
+    const Attempt* attempt = m.fleet.attempt(where, job.job.id);
+    if (attempt == nullptr || !is_live(*attempt)) return false;
+  }
   auto granted = m.granted.find(job.job.id);
   Instant last = granted != m.granted.end() ? granted->second : m.started_at;
-  if (m.now.monotonic >= last + lease_and_margin) return false;
-  m.wake(last + lease_and_margin, job.job.id);
+  const Instant until = last + m.lease_and_margin(job);
+  if (m.now.monotonic >= until) return false;
+  m.wake(until, job.job.id);
   return true;
+}
+
+/// A job whose nodes or supervisors die again and again, without a checkpoint between, is not let
+/// loose on the next one.
+Offer hold_crasher(Machine& m, DesiredJob& job) {
+  std::string why = fmt::format(
+      "held: its node or supervisor was lost {} times in a row, without a checkpoint between",
+      job.crashes);
+  Outcome outcome{JobState::stopped, why, job.last_generation, m.now.wall};
+  m.record(Finished{job.job.id, outcome, std::nullopt, {}});
+  m.tell("job", "job " + job.job.name.str(), why + "; `zedctl resume` lets it try again");
+  return Offer::placed;
 }
 
 /// The home is lost: the job goes on elsewhere from the newest reachable checkpoint of its current
@@ -119,13 +148,15 @@ Offer take_over(Machine& m, DesiredJob& job) {
                 "node " + job.home.str() +
                     " is lost, and no reachable node has a copy of a checkpoint; `zedctl resume " +
                     job.job.name.str() + " --from start` begins again");
+  if (job.crashes >= most_crashes) return hold_crasher(m, job);
   if (lease_may_run(m, job))
     return wait(m, job, "node " + job.home.str() + " is lost; its lease has not ended");
   auto request = place_request(m, job);
   if (m.fleet.is_lost(job.only)) request.only.reset();
-  auto placement = sched::place(m.fleet.index(), request);
+  auto placement = place_now(m, job, request);
   if (!placement)
-    return wait(m, job, "node " + job.home.str() + " is lost, and no other can take it now");
+    return wait_for_room(m, job, request,
+                         "node " + job.home.str() + " is lost, and no other can take it now");
   KnownFork fork;
   fork.fork.job = job.job.id;
   fork.fork.timeline = m.next_generation();
@@ -147,26 +178,34 @@ Offer take_over(Machine& m, DesiredJob& job) {
   return Offer::placed;
 }
 
-/// The first job that this one waits for.
-std::optional<JobName> awaited(const Machine& m, const DesiredJob& job) {
+/// The first job that this one waits for, and whether waiting is in vain for now.
+std::optional<std::string> awaited(const Machine& m, const DesiredJob& job) {
   for (const JobName& name : job.job.after) {
     auto named = m.desired.by_name.find(name);
     const DesiredJob* other =
         named == m.desired.by_name.end() ? nullptr : m.desired.find(named->second);
     bool done = other != nullptr && other->outcome && other->outcome->state == JobState::succeeded;
-    if (!done) return name;
+    if (done) continue;
+    std::string what = "waits for job " + name.str();
+    if (other == nullptr) return what + ", which was not dispatched";
+    if (!other->outcome) return what;
+    return fmt::format("{}, which is {}: zedctl {}", what, to_string(other->outcome->state),
+                       other->is_terminal() ? "dispatch " + name.str() + " --again"
+                                            : "resume " + name.str());
   }
   return std::nullopt;
 }
 
 Offer try_place(Machine& m, DesiredJob& job) {
   if (!m.journal.is_durable(job.changed_seq) || !m.is_firm(job.safe_seq)) return Offer::refused;
-  if (auto name = awaited(m, job)) return wait(m, job, "waits for job " + name->str());
+  if (auto what = awaited(m, job)) return wait(m, job, *what);
   auto pause = m.not_before.find(job.job.id);
   if (pause != m.not_before.end()) {
     if (m.now.monotonic < pause->second) return wait(m, job, "pauses after: " + job.last_exit);
     m.not_before.erase(pause);
   }
+  if (!job.placed && lease_may_run(m, job))
+    return wait(m, job, "its lease on " + job.unconfirmed.str() + " has not ended");
   if (job.home.empty()) return place_first(m, job);
   if (home_is_lost(m, job)) return take_over(m, job);
   if (job.placed) return Offer::refused;  // its node is back
@@ -205,6 +244,9 @@ sched::PlaceRequest place_request(const Machine& m, const DesiredJob& job) {
   for (const DatasetName& dataset : job.job.data)
     if (auto uuid = m.fleet.uuid_of(dataset)) add(dataset, *uuid);
   if (!job.home.empty()) add(job.job.dataset, job.dataset_uuid());
+  if (job.begins && job.home.empty())
+    if (const DesiredJob* old = m.desired.find(job.begins->job))
+      add(old->job.dataset, old->dataset_uuid());
   if (auto avoided = m.avoided.find(job.job.id); avoided != m.avoided.end())
     for (const auto& [node, avoid] : avoided->second)
       if (m.avoids(job.job.id, node)) request.exclusions.push_back({node, avoid.why, true});
@@ -213,11 +255,13 @@ sched::PlaceRequest place_request(const Machine& m, const DesiredJob& job) {
 
 void place_pending(Machine& m) {
   m.place_due = false;
-  if (m.pending.size() == 0) return;
+  if (m.pending.size() == 0 && m.holds.empty()) return;
+  begin_pass(m);
   m.pending.pass(held_by_user(m), [&m](const JobId& id) {
     DesiredJob* job = m.desired.find(id);
     return job == nullptr ? Offer::refused : try_place(m, *job);
   });
+  end_pass(m);
 }
 
 void drive_move(Machine& m, DesiredJob& job) {

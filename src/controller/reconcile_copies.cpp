@@ -1,16 +1,15 @@
-// Copies: of a job's checkpoints on other nodes, by policies, and of what somebody needs.
+// Copies: of a job's checkpoints on other nodes, and of what somebody needs; and what `keep` ends.
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "controller/machine.hpp"
+#include "controller/copies.hpp"
 #include "controller/timelines.hpp"
 #include "repl/retention.hpp"
 #include "repl/targets.hpp"
 #include "repl/transfers.hpp"
 #include "sched/match.hpp"
-#include "spec/filter.hpp"
 
 namespace zed::controller {
 namespace {
@@ -18,8 +17,10 @@ namespace {
 // One node sends or receives at most this many streams at once; the others wait their turn.
 constexpr std::int64_t most_transfers = 4;
 
+}  // namespace
+
 bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner,
-                    const NodeName& home = {}) {
+                    const NodeName& home) {
   std::string need = copy_need(transfer.uuid, transfer.target);
   if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
   if (m.steps.transfers_on(transfer.source) >= most_transfers ||
@@ -38,6 +39,8 @@ bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& own
       receive->dataset_properties[property::home] = home.str();
   return m.steps.want(need, owner, std::move(steps), m.fleet, m.now.monotonic, m.ids, m.out);
 }
+
+namespace {
 
 bool is_up_to_date(const repl::Transfer& transfer) {
   return std::holds_alternative<repl::UpToDate>(transfer.step);
@@ -77,13 +80,25 @@ std::vector<NodeName> targets_of(Machine& m, const DesiredJob& job, const Datase
   return repl::choose_copy_targets(m.fleet.view(), request).nodes;
 }
 
-/// What `keep` no longer wants goes, once no transfer needs it as its base.
-void prune(Machine& m, const DesiredJob& job, const NodeName& node, const Dataset& copy) {
-  if (job.job.retention.keeps_all() || m.steps.transfers_on(node) > 0) return;
+/// What a job's `keep` no longer wants goes.
+void prune_job(Machine& m, const DesiredJob& job, const NodeName& node, const Dataset& copy) {
+  prune(m, node, copy, job.job.retention, "keep of job " + job.job.name.str(), job.job.id,
+        [](const Snapshot&) { return true; });
+}
+
+}  // namespace
+
+std::set<CheckpointId> pinned_snapshots(const Machine& m, const Dataset& copy) {
   std::set<CheckpointId> kept;
-  if (job.moved_with) kept.insert(*job.moved_with);
-  for (const KnownFork& fork : job.forks)
-    if (fork.fork.from) kept.insert(*fork.fork.from);
+  if (const DesiredJob* job = m.desired.find(JobId{copy.uuid.bytes})) {
+    if (job->moved_with) kept.insert(*job->moved_with);
+    for (const KnownFork& fork : job->forks)
+      if (fork.fork.from) kept.insert(*fork.fork.from);
+  }
+  // What a new job is to begin with, until it has.
+  for (const auto& [id, job] : m.desired.jobs)
+    if (job.begins && job.begins->job.bytes == copy.uuid.bytes && !job.had_checkpoint)
+      kept.insert(job.begins->checkpoint);
   // The newest snapshot that a replica shares is the base of its next increment.
   for (const NodeName& holder : m.fleet.holders(copy.uuid)) {
     const Dataset* other = m.fleet.copy(holder, copy.uuid);
@@ -93,20 +108,29 @@ void prune(Machine& m, const DesiredJob& job, const NodeName& node, const Datase
         break;
       }
   }
+  return kept;
+}
+
+void prune(Machine& m, const NodeName& node, const Dataset& copy, const Retention& retention,
+           const std::string& why, const JobId& owner,
+           const std::function<bool(const Snapshot&)>& may_go) {
+  // Once no transfer needs what is there as its base.
+  if (retention.keeps_all() || m.steps.transfers_on(node) > 0) return;
+  if (repl::to_destroy(copy, retention, {}).empty()) return;  // mostly; what is pinned costs more
   Destroy destroy{copy.name, copy.uuid, {}};
-  for (const repl::Doomed& doomed : repl::to_destroy(copy, job.job.retention, kept))
-    destroy.snapshots.push_back(doomed.id);
+  for (const repl::Doomed& doomed : repl::to_destroy(copy, retention, pinned_snapshots(m, copy)))
+    if (may_go(*copy.find(doomed.id))) destroy.snapshots.push_back(doomed.id);
   if (destroy.snapshots.empty()) return;
   PlanStep step;
   step.node = node;
   step.action = destroy;
   step.expect = m.expect(copy.uuid, copy.timeline());
-  step.why = "keep of job " + job.job.name.str();
-  m.steps.want("prune:" + copy.uuid.str() + ":" + node.str(), job.job.id, {step}, m.fleet,
+  // A person may have rolled back meanwhile: then what is to go may be all that is left.
+  step.expect.newest = copy.newest()->id;
+  step.why = why;
+  m.steps.want("prune:" + copy.uuid.str() + ":" + node.str(), owner, {step}, m.fleet,
                m.now.monotonic, m.ids, m.out);
 }
-
-}  // namespace
 
 std::string copy_need(const DatasetId& uuid, const NodeName& target) {
   return "copy:" + uuid.str() + ":" + target.str();
@@ -146,10 +170,6 @@ void bring_home(Machine& m, const DesiredJob& job, const NodeName& source) {
   order_transfer(m, transfer, job.job.id, source);
 }
 
-namespace {
-
-/// A new home that does not have yet what its timeline begins with: whoever brings it that has more
-/// than the home, rightly, and follows nobody.
 bool is_arriving(const DesiredJob& job, const Dataset& home) {
   if (job.forks.empty() || !job.forks.back().fork.from) return false;
   if (home.find(*job.forks.back().fork.from) != nullptr) return false;
@@ -157,8 +177,6 @@ bool is_arriving(const DesiredJob& job, const Dataset& home) {
     return snapshot.timeline() == job.timeline;
   });
 }
-
-}  // namespace
 
 void keep_copies(Machine& m, DesiredJob& job) {
   if (job.home.empty() || !m.fleet.is_ready(job.home)) return;
@@ -174,52 +192,7 @@ void keep_copies(Machine& m, DesiredJob& job) {
   }
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
     const Dataset& copy = *m.fleet.copy(node, job.dataset_uuid());
-    if (copy.timeline() == job.timeline) prune(m, job, node, copy);
-  }
-}
-
-namespace {
-
-/// A job's dataset moves only from its home, on its current timeline, and never onto its home.
-bool may_move(const Machine& m, const repl::Transfer& transfer) {
-  const DesiredJob* job = m.desired.find(JobId{transfer.uuid.bytes});
-  if (job == nullptr) return true;
-  if (transfer.source != job->home || transfer.target == job->home) return false;
-  if (!m.is_firm(job->safe_seq)) return false;
-  const Dataset* source = m.fleet.copy(transfer.source, transfer.uuid);
-  const Dataset* target = m.fleet.copy(transfer.target, transfer.uuid);
-  return source != nullptr && source->timeline() == job->timeline && !is_arriving(*job, *source) &&
-         (target == nullptr || target->timeline() == job->timeline);
-}
-
-repl::Filter filter_of(const ReplicationPolicy& policy) {
-  auto filter = spec::Filter::parse(policy.filter);
-  if (!filter) {
-    std::string why = "its filter does not read: " + filter.error().message;
-    return [why](const Dataset&) { return std::optional(why); };
-  }
-  return [parsed = *filter](const Dataset& dataset) -> std::optional<std::string> {
-    spec::Verdict verdict = spec::evaluate(parsed, dataset.properties);
-    return verdict.selects() ? std::nullopt : std::optional(verdict.reason);
-  };
-}
-
-}  // namespace
-
-void run_policies(Machine& m) {
-  m.policies_due = false;
-  m.excluded.clear();
-  if (!m.desired.applied || !m.journal.is_durable(m.applied_seq)) return;
-  for (const ReplicationPolicy& policy : m.desired.applied->cluster.policies) {
-    auto due = repl::due_transfers(m.fleet.view(), policy, filter_of(policy));
-    for (const repl::Excluded& excluded : due.excluded)
-      for (const NodeName& target : policy.targets)
-        m.excluded[excluded.dataset.str() + " " + target.str()] =
-            "policy " + policy.name + ": " + excluded.why;
-    for (const repl::Transfer& transfer : due.transfers)
-      if (m.fleet.is_ready(transfer.source) && m.fleet.is_ready(transfer.target) &&
-          may_move(m, transfer))
-        order_transfer(m, transfer, JobId{});
+    if (copy.timeline() == job.timeline) prune_job(m, job, node, copy);
   }
 }
 

@@ -50,9 +50,21 @@ CheckpointId common_before(const Dataset& copy, const Dataset& holder, const Che
   return common;
 }
 
-/// A copy without the fork's checkpoint may be behind it, or hold what came after it, if somebody
-/// destroyed the checkpoint there. Only a node that has it can tell; what is not older than the
-/// checkpoint is set aside first.
+/// What goes if no node can tell: a `keep`, or a person, may have ended the fork's checkpoint on
+/// this copy and left newer ones. Their numbers say so. Nothing if the copy is only behind.
+std::optional<CheckpointId> common_by_number(const Dataset& copy, const KnownFork& fork) {
+  CheckpointId common;
+  bool is_beyond = false;
+  for (const Snapshot& snapshot : copy.snapshots) {
+    auto seq = snapshot.seq();
+    if (seq && *seq <= fork.from_seq && !is_beyond) common = snapshot.id;
+    is_beyond = is_beyond || (seq && *seq > fork.from_seq);
+  }
+  return is_beyond ? std::optional(common) : std::nullopt;
+}
+
+/// A copy without the fork's checkpoint may be behind it, or hold what came after it. A node that
+/// has it can tell, else the numbers of the checkpoints; what is not older is set aside first.
 std::optional<FollowHome> setting_aside(const Machine& m, const Dataset& copy,
                                         const KnownFork& fork, const NodeName& node) {
   if (!fork.fork.from || copy.find(*fork.fork.from) != nullptr || copy.snapshots.empty())
@@ -64,7 +76,9 @@ std::optional<FollowHome> setting_aside(const Machine& m, const Dataset& copy,
     if (common == copy.newest()->id) return std::nullopt;
     return FollowHome{copy.name, copy.uuid, common, fork.branch_uuid};
   }
-  return std::nullopt;
+  auto common = common_by_number(copy, fork);
+  if (!common) return std::nullopt;
+  return FollowHome{copy.name, copy.uuid, *common, fork.branch_uuid};
 }
 
 bool leads_back(const KnownFork& fork) {
@@ -170,6 +184,26 @@ bool adopt_forks(Machine& m, DesiredJob& job, const NodeName& node, const Datase
 
 }  // namespace
 
+namespace {
+
+/// A copy that went back to its home's history has no timeline (agent: FollowHome). A fork gives it
+/// the current one; a job that was never forked has only its first.
+void name_first_timeline(Machine& m, const DesiredJob& job, const NodeName& node,
+                         const Dataset& copy) {
+  PlanStep step;
+  step.node = node;
+  step.action =
+      SetProperties{copy.name,
+                    copy.uuid,
+                    {{property::timeline, job.timeline.str()}, {property::home, job.home.str()}}};
+  step.expect = m.expect(copy.uuid);
+  step.why = "the copy follows job " + job.job.name.str();
+  std::string need = "first-timeline:" + job.job.id.str() + ":" + node.str();
+  m.steps.want(need, job.job.id, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+}  // namespace
+
 void follow_forks(Machine& m, DesiredJob& job) {
   if (job.timeline.is_none()) return;
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
@@ -184,6 +218,7 @@ void follow_forks(Machine& m, DesiredJob& job) {
       if (*held < job.timeline) fork = last_fork(job);
     }
     if (fork == nullptr) {
+      if (!held) name_first_timeline(m, job, node, copy);
       if (held) tell_strange_timeline(m, job, node, *held);
       continue;
     }

@@ -5,6 +5,7 @@
 
 #include "controller/imports.hpp"
 #include "controller/machine.hpp"
+#include "controller/timelines.hpp"
 
 namespace zed::controller {
 namespace {
@@ -38,12 +39,64 @@ bool adopt(Machine& m, DesiredJob& job, const NodeName& node, const Attempt& att
       attempt.generation <= job.last_generation || attempt.generation.term > m.term)
     return false;
   if (job.timeline.is_none() && attempt.timeline != attempt.generation) return false;
-  PlacedAttempt placed{attempt.generation, node,          attempt.gpus,
-                       attempt.number,     attempt.since, "adopted: it was running already"};
+  PlacedAttempt placed{attempt.generation,
+                       node,
+                       attempt.gpus,
+                       attempt.number,
+                       attempt.since,
+                       "adopted: it was running already",
+                       JobId{},
+                       std::string()};
   m.record(Placed{job.job.id, placed});
   m.tell("job", "job " + job.job.name.str(),
          "its running attempt on " + node.str() + " was adopted");
   return true;
+}
+
+bool ended_well(const Dataset& copy, const Generation& generation) {
+  const Snapshot* newest = copy.newest();
+  if (newest == nullptr) return false;
+  auto closing = newest->properties.find(property::closing);
+  auto of = newest->properties.find(property::generation);
+  return closing != newest->properties.end() && of != newest->properties.end() &&
+         closing->second == to_string(ExitRecord::Kind::success) && of->second == generation.str();
+}
+
+/// A job that this journal has never placed, and whose dataset is there: the controller before us
+/// placed it, it ran, perhaps to its end, and nothing of that reached us. It is ours from now on.
+bool adopt_dataset(Machine& m, DesiredJob& job, const NodeName& node, const Dataset& copy) {
+  auto timeline = copy.timeline();
+  auto generation = copy.generation();
+  if (copy.property(property::home) != node.str() || !timeline || !generation ||
+      *generation < *timeline || generation->term >= m.term)
+    return false;
+  const JobId id = job.job.id;
+  std::int64_t number = 0;
+  for (const Generation& was : {*timeline, *generation}) {
+    if (job.last_generation >= was) continue;
+    m.record(Placed{id, PlacedAttempt{was, node, {}, ++number, m.now.wall, "adopted", {}, {}}});
+    ExitRecord exit;
+    exit.kind = ExitRecord::Kind::supervisor_lost;
+    exit.words = "it ran under a former controller";
+    exit.ended = m.now.wall;
+    m.record(AttemptOver{id, was, exit, false, false, m.now.wall});
+  }
+  if (newest_current_checkpoint(job, copy) != nullptr) m.record(FirstCheckpoint{id});
+  m.tell("job", "job " + job.job.name.str(),
+         "its dataset on " + node.str() + ", made under a former controller, was adopted");
+  if (ended_well(copy, *generation)) {
+    Outcome outcome{JobState::succeeded, "ended with success under a former controller",
+                    *generation, m.now.wall};
+    m.record(Finished{id, outcome, std::nullopt, {}});
+  }
+  return true;
+}
+
+bool adopt_datasets(Machine& m, DesiredJob& job) {
+  if (!job.home.empty() || !job.timeline.is_none() || job.placed || job.is_over()) return false;
+  for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid()))
+    if (adopt_dataset(m, job, node, *m.fleet.copy(node, job.dataset_uuid()))) return true;
+  return false;
 }
 
 /// Whatever runs and is not the placed attempt is stale: it stops, and what it did becomes a branch
@@ -84,13 +137,18 @@ std::optional<std::string> reason_to_leave(const Machine& m, const DesiredJob& j
   if (!job.only.empty() && job.only != node && m.fleet.is_ready(job.only))
     return "moves to " + job.only.str();
   auto duty = m.desired.duties.find(node);
-  if (duty != m.desired.duties.end() && duty->second == Duty::draining && job.only != node &&
+  if (duty != m.desired.duties.end() && duty->second.duty == Duty::draining && job.only != node &&
       m.journal.is_durable(m.duty_seq))
     return "node " + node.str() + " is being drained";
   return std::nullopt;
 }
 
 void keep_running(Machine& m, DesiredJob& job) {
+  if (!job.placed->evicted_for.is_nil()) {  // started or not, it makes room
+    order_stop(m, job, job.placed->node, job.placed->generation, StopMode::stop,
+               job.placed->evicted);
+    return;
+  }
   const Attempt* attempt = visible_attempt(m, job);
   if (attempt == nullptr) {
     start_placed(m, job);
@@ -143,7 +201,7 @@ void reconcile_job(Machine& m, const JobId& id) {
   }
   m.until_safe.erase(id);
   stop_stale_attempts(m, *job);
-  if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
+  if (!m.journal.is_durable(job->changed_seq) || adopt_datasets(m, *job)) return;  // adopted
   notice_hand_rollback(m, *job);
   if (!m.is_firm(job->safe_seq)) return;
   follow_forks(m, *job);

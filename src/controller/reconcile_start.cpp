@@ -11,9 +11,6 @@
 namespace zed::controller {
 namespace {
 
-constexpr Millis lease = minutes(15);
-constexpr Millis lease_renewal = minutes(5);
-
 void waits(Machine& m, const DesiredJob& job, std::string why) {
   m.waits_for[job.job.id] = std::move(why);
 }
@@ -139,6 +136,39 @@ bool gather_code(Machine& m, const DesiredJob& job, StartAttempt& start) {
   return start.code.has_value();
 }
 
+/// The checkpoint of another job that this one begins with, on its node.
+std::optional<Input> beginning_of(Machine& m, const DesiredJob& job) {
+  const Beginning& begins = *job.begins;
+  const DatasetId uuid{begins.job.bytes};
+  const NodeName& node = job.placed->node;
+  const std::string what = "@" + begins.name + " of job " + begins.job_name;
+  if (const Dataset* copy = m.fleet.copy(node, uuid); copy && copy->find(begins.checkpoint))
+    return Input{copy->name, begins.checkpoint};
+  std::optional<NodeName> source;
+  for (const NodeName& holder : m.fleet.ready_holders(uuid)) {
+    const Dataset& copy = *m.fleet.copy(holder, uuid);
+    if (copy.find(begins.checkpoint) == nullptr) continue;
+    if (!source || copy.property(property::home) == holder.str()) source = holder;
+  }
+  if (!source) {
+    waits(m, job, what + ", which it begins with, is on no reachable node");
+    return std::nullopt;
+  }
+  bring(m, uuid, *source, node, job.job.id, "job " + job.job.name.str() + " begins with it");
+  waits(m, job, what + " is on its way from " + source->str() + " to " + node.str());
+  return std::nullopt;
+}
+
+/// What the very first attempt finds in its folder: another job's checkpoint, or the submitted
+/// code.
+bool gather_files(Machine& m, const DesiredJob& job, StartAttempt& start) {
+  if (!job.begins) return gather_code(m, job, start);
+  const Dataset* copy = m.fleet.copy(job.placed->node, job.dataset_uuid());
+  if (copy != nullptr && !copy->snapshots.empty()) return true;
+  start.code = beginning_of(m, job);
+  return start.code.has_value();
+}
+
 /// All inputs, or nothing while one is missing. All missing ones are ordered at once.
 bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
   const NodeName& node = job.placed->node;
@@ -156,7 +186,7 @@ bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
     else
       complete = false;
   }
-  return gather_code(m, job, start) && complete;
+  return gather_files(m, job, start) && complete;
 }
 
 /// What is left of the job's time-out; failed right away if nothing is.
@@ -194,6 +224,11 @@ void start_placed(Machine& m, DesiredJob& job) {
   StartAttempt start;
   if (!gather_inputs(m, job, start) || !has_time_left(m, job, start)) return;
   start.job = job.job;
+  if (job.begins) {  // until it has a checkpoint of its own
+    start.job.env["ZED_CHECKPOINT"] = job.begins->name;
+    start.job.env["ZED_CHECKPOINT_EPOCH"] = job.begins->epoch;
+    start.job.env["ZED_CHECKPOINT_STEP"] = job.begins->step;
+  }
   start.generation = job.placed->generation;
   start.timeline = job.timeline;
   start.number = job.placed->number;
@@ -201,7 +236,7 @@ void start_placed(Machine& m, DesiredJob& job) {
   if (job.job.requirement.share && job.job.requirement.vram)
     start.vram = job.job.requirement.vram->bytes();
   if (job.job.exclusive) {
-    start.lease = lease;
+    start.lease = m.lease;
     m.granted[job.job.id] = m.now.monotonic;
   }
   if (m.desired.applied)
@@ -223,9 +258,10 @@ void grant_leases(Machine& m) {
     if (!job->job.exclusive || visible_attempt(m, *job) == nullptr || !m.fleet.is_connected(node))
       continue;
     auto last = m.granted.find(id);
-    if (last != m.granted.end() && m.now.monotonic - last->second < lease_renewal) continue;
+    if (last != m.granted.end() && m.now.monotonic - last->second < Millis{m.lease.value / 3})
+      continue;
     m.granted[id] = m.now.monotonic;
-    m.say(node, GrantLease{id, job->placed->generation, lease});
+    m.say(node, GrantLease{id, job->placed->generation, m.lease});
   }
 }
 

@@ -38,16 +38,29 @@ struct Joined {
   }
 };
 
-/// A person's word on whether a node takes jobs.
+/// A node's name is free again, and what was said of it is forgotten.
+struct Forgotten {
+  static constexpr std::string_view tag = "forgotten";
+  NodeName node;
+  std::string by;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("node", self.node);
+    visit("by", self.by);
+  }
+};
+
+/// Whether a node takes jobs: a person's word, or ours on one that fails them.
 struct DutySet {
   static constexpr std::string_view tag = "duty-set";
   NodeName node;
   Duty duty = Duty::none;
   std::string by;
+  std::string why;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("node", self.node);
     visit("duty", self.duty);
     visit("by", self.by);
+    visit("why", self.why);
   }
 };
 
@@ -57,6 +70,20 @@ struct SecondChosen {
   NodeName node;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("node", self.node);
+  }
+};
+
+/// A piece of a cluster file that is too long for one record. The next one of the same upload
+/// follows it; `applied` names the upload. Without that it means nothing.
+struct Uploaded {
+  static constexpr std::string_view tag = "uploaded";
+  std::string upload;
+  std::uint64_t part = 0;  ///< from 0 on; the first begins the upload anew
+  std::string text;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("upload", self.upload);
+    visit("part", self.part);
+    visit("text", self.text);
   }
 };
 
@@ -75,10 +102,12 @@ struct Submitted {
   Job job;
   std::string by;
   WallTime at;
+  std::optional<Beginning> begins;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("by", self.by);
     visit("at", self.at);
+    visit("begins", self.begins);
   }
 };
 
@@ -135,6 +164,22 @@ struct WantedSet {
   }
 };
 
+/// The placed attempt of that generation makes room for another job: it stops, and the job waits
+/// for a place again.
+struct Evicted {
+  static constexpr std::string_view tag = "evicted";
+  JobId job;
+  Generation generation;
+  JobId for_job;
+  std::string why;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("job", self.job);
+    visit("generation", self.generation);
+    visit("for_job", self.for_job);
+    visit("why", self.why);
+  }
+};
+
 /// The placed attempt of that generation is over (or never started) and the job goes on.
 struct AttemptOver {
   static constexpr std::string_view tag = "attempt-over";
@@ -142,12 +187,14 @@ struct AttemptOver {
   Generation generation;
   ExitRecord exit;
   bool counted = false;  ///< against the job's retries
+  bool crashed = false;  ///< it took its supervisor along
   WallTime at;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("generation", self.generation);
     visit("exit", self.exit);
     visit("counted", self.counted);
+    visit("crashed", self.crashed);
     visit("at", self.at);
   }
 };
@@ -177,6 +224,37 @@ struct FirstCheckpoint {
   }
 };
 
+/// A branch may be destroyed from then on; or a person thought better of it.
+struct ExpirySet {
+  static constexpr std::string_view tag = "expiry-set";
+  Expiry expiry;
+  bool withdrawn = false;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("expiry", self.expiry);
+    visit("withdrawn", self.withdrawn);
+  }
+};
+
+/// People were told that the branch goes in a day.
+struct ExpiryAnnounced {
+  static constexpr std::string_view tag = "expiry-announced";
+  DatasetId branch;
+  WallTime at;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("branch", self.branch);
+    visit("at", self.at);
+  }
+};
+
+/// A fork that a controller decided whose term was over. Nothing follows from it.
+struct Proposed {
+  static constexpr std::string_view tag = "proposed";
+  Proposal proposal;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("proposal", self.proposal);
+  }
+};
+
 /// Compaction: one job whole.
 struct JobKept {
   static constexpr std::string_view tag = "job-kept";
@@ -198,8 +276,9 @@ struct Compacted {
 };
 
 using Record =
-    std::variant<TermBegan, Joined, DutySet, SecondChosen, Applied, Submitted, Placed, Forked,
-                 Moved, WantedSet, AttemptOver, Finished, FirstCheckpoint, JobKept, Compacted>;
+    std::variant<TermBegan, Joined, Forgotten, DutySet, SecondChosen, Uploaded, Applied, Submitted,
+                 Placed, Forked, Moved, WantedSet, Evicted, AttemptOver, Finished, FirstCheckpoint,
+                 ExpirySet, ExpiryAnnounced, Proposed, JobKept, Compacted>;
 
 /// A record travels to the second node in one message, so it must stay below this.
 inline constexpr std::size_t largest_record = 200 * 1024;
@@ -209,10 +288,21 @@ std::string encode_record(const Record& record);
 /// read.
 Result<Record> decode_record(std::string_view text);
 
+/// Paths of a cluster file are relative to its folder, which only the person's machine knows.
+void resolve_paths(Cluster& cluster, const std::string& folder);
+
+/// A cluster file as the records that keep it: one, or its pieces and then one.
+std::vector<Record> records_of(AppliedFile file);
+
+/// Whether an applied file's text is read for what it means. One that a later file replaces need
+/// not be.
+enum class Reading { now, later };
+
 /// Applies one record. Total: a record that makes no sense where it stands (a placement of a job
 /// that is not there, a second end of one attempt, anything that would change a terminal state)
 /// changes nothing. `seq` is the record's number in the journal.
-void fold(DesiredState& state, const Record& record, std::uint64_t seq);
+void fold(DesiredState& state, const Record& record, std::uint64_t seq,
+          Reading reading = Reading::now);
 
 /// The records that fold to `state` from nothing.
 std::vector<Record> compaction_of(const DesiredState& state);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,9 +44,13 @@ struct FakeAgent {
   ControllerTerm copy_term;
   std::vector<std::string> copy;
   bool silent = false;             ///< neither hears nor speaks
+  bool has_no_inventory = false;   ///< it is still looking at its pool
   std::set<std::string> refuses;   ///< tags of actions that it answers with `io`
   std::set<std::string> swallows;  ///< tags of actions that it never answers
   std::vector<PlanStep> orders;    ///< all that it was told, oldest first
+  std::vector<HandOver> tails;     ///< last words of controllers
+  /// Answers questions; without one they are `unsupported`.
+  std::function<Result<NodeReply>(const NodeQuestion&)> answers;
 };
 
 class World {
@@ -55,6 +60,10 @@ public:
 
   // ---- the world moves
   void pass(Millis time);
+  /// A long time in which nothing happens, at once: both clocks move, and nobody falls silent.
+  void leap(Millis time);
+  /// Only the wall clock moves.
+  void wall_jumps(Millis by) { now_.wall.ms += by.value; }
   /// Delivers all that is under way.
   void settle();
   void restart();
@@ -64,7 +73,8 @@ public:
   void returns(const std::string& node);
 
   // ---- people
-  Result<Value> ask(const api::Request& request);
+  Result<Value> ask(const api::Request& request) { return ask_as("tester", request); }
+  Result<Value> ask_as(const std::string& who, const api::Request& request);
   Result<Value> apply(const std::string& text);
   Result<Value> dispatch(const std::string& job);
   /// The reply, or the test fails.
@@ -73,7 +83,7 @@ public:
   // ---- jobs, as their node sees them
   void commits(const std::string& job, const std::string& checkpoint);
   void exits(const std::string& job, ExitRecord::Kind kind, const std::string& on = "");
-  void has_model(const std::string& node, const std::string& name);
+  void has_model(const std::string& node, const std::string& name, Bytes size = mebibytes(100));
 
   // ---- what there is
   FakeAgent& agent(const std::string& name) { return agents_.at(testing::node(name)); }

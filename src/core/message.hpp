@@ -213,9 +213,21 @@ struct LogPage {
   friend bool operator==(const LogPage&, const LogPage&) = default;
 };
 
+/// What a controller left whose term is over, passed on to the one of the higher term.
+struct HandedOver {
+  static constexpr std::string_view tag = "handed-over";
+  ControllerTerm term;               ///< of the one that left it
+  std::vector<std::string> records;  ///< as in its journal (JSON text)
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("term", self.term);
+    visit("records", self.records);
+  }
+  friend bool operator==(const HandedOver&, const HandedOver&) = default;
+};
+
 using AgentMessage = std::variant<Hello, InventoryPage, DatasetChanged, DatasetRemoved, Heartbeat,
                                   GpusChanged, AttemptReport, StepResult, TransferProgress,
-                                  JournalStored, Notice, LogPage, NodeAnswer>;
+                                  JournalStored, Notice, LogPage, NodeAnswer, HandedOver>;
 
 // ---- controller -> agent ------------------------------------------------------------------------
 
@@ -323,7 +335,20 @@ struct ReadLog {
   friend bool operator==(const ReadLog&, const ReadLog&) = default;
 };
 
+/// The last word of a controller that heard of a higher term: records that no second node has. The
+/// agent passes them on to the controller that it obeys, now or when it next reaches one.
+struct HandOver {
+  static constexpr std::string_view tag = "hand-over";
+  ControllerTerm term;  ///< the sender's
+  std::vector<std::string> records;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("term", self.term);
+    visit("records", self.records);
+  }
+  friend bool operator==(const HandOver&, const HandOver&) = default;
+};
+
 using ControllerMessage = std::variant<Welcome, Refused, StepOrder, CancelStep, AckExit,
-                                       JournalRecords, GrantLease, ReadLog, AskNode>;
+                                       JournalRecords, GrantLease, ReadLog, AskNode, HandOver>;
 
 }  // namespace zed

@@ -48,6 +48,7 @@ private:
       people.resume(job(), fault_.detail, world_.machine(other()).name.str(), false);
       break;
     case Kind::resume_newest: people.resume_newest(job()); break;
+    case Kind::resume_on: people.resume_on(job(), world_.machine(other()).name.str()); break;
     case Kind::stop: people.stop(job()); break;
     case Kind::cancel: people.cancel(job()); break;
     case Kind::checkpoint: people.checkpoint(job()); break;

@@ -24,6 +24,7 @@ constexpr Weight weights[] = {
     {Kind::resume_from, 5},
     {Kind::resume_from_on, 5},
     {Kind::resume_newest, 8},
+    {Kind::resume_on, 5},
     {Kind::stop, 6},
     {Kind::cancel, 2},
     {Kind::checkpoint, 3},

@@ -24,6 +24,7 @@ struct Fault {
     resume_from,
     resume_from_on,
     resume_newest,
+    resume_on,
     stop,
     cancel,
     checkpoint,
@@ -60,13 +61,14 @@ struct Fault {
   std::string str() const;
 };
 constexpr auto enum_names(Fault::Kind) {
-  return std::array<std::string_view, 31>{"dispatch",
+  return std::array<std::string_view, 32>{"dispatch",
                                           "rollback",
                                           "rollback-discard",
                                           "rollback-hold",
                                           "resume-from",
                                           "resume-from-on",
                                           "resume-newest",
+                                          "resume-on",
                                           "stop",
                                           "cancel",
                                           "checkpoint",

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster.hpp"
 #include "core/gpu.hpp"
 
 namespace zed::sim {
@@ -21,7 +20,18 @@ struct Hardware {
 /// same, numbered, beyond four.
 std::vector<Hardware> simulated_hardware(std::size_t machines);
 
-/// Jobs "job0" … with requirements that some, or all, of these machines meet.
-Cluster simulated_cluster(std::uint64_t seed, std::size_t jobs);
+struct ClusterShape {
+  std::size_t machines = 4;
+  std::size_t jobs = 2;
+  std::string files_on;        ///< the machine that has the model's file
+  bool all_keep = false;       ///< every job, instead of now and then one
+  bool all_exclusive = false;  ///< the same
+};
+/// A cluster file: jobs "job0" … with requirements that some, or all, of these machines meet, and
+/// what else the language has for them: models, policies, keep, leases, time-outs, priorities.
+std::string simulated_cluster(std::uint64_t seed, const ClusterShape& shape);
+
+/// The same without variety: every job prefers the A100 and has one copy.
+std::string plain_cluster(std::size_t jobs);
 
 }  // namespace zed::sim

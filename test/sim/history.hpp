@@ -62,6 +62,14 @@ struct EndedAttempt {
   Instant at;
 };
 
+/// Snapshots that a controller told an agent to destroy.
+struct Pruned {
+  DatasetId dataset;
+  std::size_t machine = 0;
+  std::vector<CheckpointId> snapshots;
+  std::optional<CheckpointId> newest;  ///< must be that when it is carried out
+};
+
 /// What a client was promised.
 struct Promise {
   enum class Kind { submit, fork, stop, cancel };
@@ -105,6 +113,7 @@ struct History {
   std::vector<LaunchedAttempt> launched;
   std::vector<EndedAttempt> ended;
   std::vector<Promise> promises;
+  std::vector<Pruned> pruned;
   SafeRecords safe;
   std::map<JobId, SeenEnd> terminal;  ///< the first one of each job
   std::map<JobId, SeenState> latest;  ///< what the operator's controller showed last

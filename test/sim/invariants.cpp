@@ -28,6 +28,8 @@ Violation Invariants::check() {
       {"checkpoints_are_whole", &Invariants::checkpoints_are_whole},
       {"snapshots_never_change", &Invariants::snapshots_never_change},
       {"last_copy_goes_only_by_name", &Invariants::last_copy_goes_only_by_name},
+      {"keep_spares_what_must_stay", &Invariants::keep_spares_what_must_stay},
+      {"exclusive_runs_alone", &Invariants::exclusive_runs_alone},
       {"promises_are_kept", &Invariants::promises_are_kept},
       {"success_is_counted_by_the_rule", &Invariants::success_is_counted_by_the_rule},
       {"terminal_state_never_changes", &Invariants::terminal_state_never_changes},

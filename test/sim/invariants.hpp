@@ -33,6 +33,8 @@ public:
   Violation checkpoints_are_whole();
   Violation snapshots_never_change();
   Violation last_copy_goes_only_by_name();
+  Violation keep_spares_what_must_stay();
+  Violation exclusive_runs_alone();
   Violation promises_are_kept();
   Violation success_is_counted_by_the_rule();
   Violation terminal_state_never_changes();
@@ -48,8 +50,11 @@ private:
   Violation mix_in(std::size_t machine, const Dataset& dataset) const;
   bool returned_to_success(const Dataset& dataset) const;
   bool was_discarded(const Committed& committed) const;
+  Violation spares(const Pruned& pruned) const;
+  std::int64_t least_kept(const JobId& job) const;
   Violation judge(const SimController& controller, const controller::DesiredJob& job) const;
   Violation keeps_its_word(const SimController& controller) const;
+  bool waits_in_vain(const controller::DesiredJob& job) const;
   Violation can_finish_but_did_not(const controller::DesiredJob& job) const;
 
   World& world_;
@@ -57,6 +62,7 @@ private:
   std::set<std::size_t> changed_;  ///< machines whose content is newer than the last check
   std::size_t ordered_seen_ = 0;
   std::size_t launched_seen_ = 0;
+  std::size_t pruned_seen_ = 0;
   std::map<std::pair<std::size_t, DatasetId>, Generation> dataset_generations_;
   std::map<JobId, Generation> ordered_generations_;
   std::map<std::pair<std::size_t, JobId>, Generation> launched_generations_;

@@ -122,6 +122,24 @@ Violation Invariants::success_is_counted_by_the_rule() {
 
 // ---- liveness -----------------------------------------------------------------------------------
 
+/// A job that waits for another which a person ended, or that failed; or for a model whose last
+/// copy is on a lost disk.
+bool Invariants::waits_in_vain(const controller::DesiredJob& job) const {
+  const auto& desired = world_.newest_controller()->durable();
+  for (const JobName& name : job.job.after) {
+    auto named = desired.by_name.find(name);
+    const auto* other = named == desired.by_name.end() ? nullptr : desired.find(named->second);
+    if (other == nullptr || (other->outcome && other->outcome->state != JobState::succeeded))
+      return true;
+    if (!other->outcome && waits_in_vain(*other)) return true;
+  }
+  if (!job.job.model || world_.history.lost_disks.empty()) return false;
+  for (const auto& [machine, content] : contents_)
+    for (const auto& [name, dataset] : content)
+      if (dataset.property(property::type) == "model" && dataset.newest() != nullptr) return false;
+  return true;
+}
+
 Violation Invariants::can_finish_but_did_not(const controller::DesiredJob& job) const {
   auto newest = world_.newest_controller();
   if (job.is_terminal()) return std::nullopt;
@@ -132,6 +150,7 @@ Violation Invariants::can_finish_but_did_not(const controller::DesiredJob& job) 
     return fmt::format("{} was told to {} and is still {}", job.job.name.str(),
                        to_string(job.wanted), to_string(newest->state().state_of(job.job.id)));
   const JobState state = newest->state().state_of(job.job.id);
+  if (waits_in_vain(job)) return std::nullopt;
   // Its checkpoints went with their only disk: it waits for a person and says so.
   if (state == JobState::waiting && !world_.history.lost_disks.empty()) return std::nullopt;
   return fmt::format("{} is {} although nothing hinders it any more", job.job.name.str(),

@@ -111,6 +111,13 @@ void Operator::resume_newest(std::size_t job) {
   ask(request, [](const Result<Value>&) {});
 }
 
+void Operator::resume_on(std::size_t job, const std::string& node) {
+  api::Resume request;
+  request.job = job_name(job);
+  request.on = node;
+  ask(request, [](const Result<Value>&) {});
+}
+
 void Operator::stop(std::size_t job) {
   ask(api::StopJob{job_name(job)}, [this](const Result<Value>& answer) {
     auto reply = answer ? from_value<api::JobReply>(*answer) : fail(answer.error());

@@ -29,6 +29,8 @@ public:
   /// `node` empty: anywhere.
   void resume(std::size_t job, std::uint64_t which, const std::string& node, bool force);
   void resume_newest(std::size_t job);
+  /// A planned move, if it runs; else it goes on there.
+  void resume_on(std::size_t job, const std::string& node);
   void stop(std::size_t job);
   void cancel(std::size_t job);
   void checkpoint(std::size_t job);

@@ -21,13 +21,15 @@ enum class Planted {
   terminal_changes,  ///< the journal forgets that a job has ended
   never_retries,     ///< the second start of a job never reaches its agent
   changed_copy,      ///< a replica's snapshot gets a property that the original lacks
+  greedy_keep,       ///< `keep` takes the newest checkpoint along
+  endless_lease,     ///< an exclusive job goes on when its lease has ended
   torn_checkpoint,   ///< a checkpoint is committed without one of its files
 };
 constexpr auto enum_names(Planted) {
-  return std::array<std::string_view, 12>{
+  return std::array<std::string_view, 14>{
       "none",         "early-exit",       "old-generation", "abandoned-start",  "late-receive",
       "last-copy",    "forgotten-submit", "wrong-success",  "terminal-changes", "never-retries",
-      "changed-copy", "torn-checkpoint"};
+      "changed-copy", "greedy-keep",      "endless-lease",  "torn-checkpoint"};
 }
 
 }  // namespace zed::sim

@@ -35,6 +35,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Planted::late_receive, "timelines_never_mix"},
                     Case{Planted::torn_checkpoint, "checkpoints_are_whole"},
                     Case{Planted::changed_copy, "snapshots_never_change"},
+                    Case{Planted::greedy_keep, "keep_spares_what_must_stay"},
+                    Case{Planted::endless_lease, "exclusive_runs_alone"},
                     Case{Planted::last_copy, "last_copy_goes_only_by_name"},
                     Case{Planted::forgotten_submit, "promises_are_kept"},
                     Case{Planted::wrong_success, "success_is_counted_by_the_rule"},

@@ -72,7 +72,9 @@ Story story_of(std::uint64_t seed, Planted planted) {
   story.seed = seed;
   story.planted = planted;
   story.machines = static_cast<std::size_t>(random.between(2, 5));
-  story.jobs = static_cast<std::size_t>(random.between(1, 3));
+  // Now and then more than there are GPUs: a queue.
+  story.jobs =
+      static_cast<std::size_t>(random.chance(200) ? random.between(4, 7) : random.between(1, 3));
   story.controller_machine = random.index(story.machines);
   story.trouble = random.millis(40'000, 150'000);
   story.faults = draw_faults(seed, story.machines, story.jobs, story.trouble);
@@ -80,8 +82,13 @@ Story story_of(std::uint64_t seed, Planted planted) {
 }
 
 Ending play(const Story& story, const TraceSink& trace) {
-  World world({story.seed, story.machines, story.jobs, story.planted, story.controller_machine,
-               std::nullopt});
+  World world({story.seed,
+               story.machines,
+               story.jobs,
+               story.planted,
+               story.controller_machine,
+               std::nullopt,
+               {}});
   if (trace) world.schedule.trace_to(trace);
   Invariants invariants(world);
   schedule_faults(world, story.faults);

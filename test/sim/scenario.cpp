@@ -9,8 +9,10 @@ JobBehaviour steady_job() {
   return behaviour;
 }
 
-Scenario::Scenario(std::size_t machines, std::size_t jobs, JobBehaviour behaviour)
-    : world_({7, machines, jobs, Planted::none, machines - 1, behaviour}), invariants_(world_) {
+Scenario::Scenario(std::size_t machines, std::size_t jobs, JobBehaviour behaviour,
+                   std::string cluster)
+    : world_({7, machines, jobs, Planted::none, machines - 1, behaviour, std::move(cluster)}),
+      invariants_(world_) {
   run_for(seconds(5));
 }
 
@@ -95,10 +97,11 @@ std::vector<EpochLine> Scenario::epochs(std::size_t machine, const std::string& 
   return lines ? *lines : std::vector<EpochLine>{};
 }
 
-void Scenario::roll_back(const std::string& job, const std::string& checkpoint) {
+void Scenario::roll_back(const std::string& job, const std::string& checkpoint, bool discard) {
   api::Rollback request;
   request.job = job;
   request.checkpoint = checkpoint;
+  request.discard = discard;
   if (auto controller = world_.newest_controller())
     controller->ask(request, [](const Result<Value>&) {});
 }

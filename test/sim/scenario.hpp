@@ -21,7 +21,7 @@ JobBehaviour steady_job();
 class Scenario {
 public:
   explicit Scenario(std::size_t machines = 4, std::size_t jobs = 1,
-                    JobBehaviour behaviour = steady_job());
+                    JobBehaviour behaviour = steady_job(), std::string cluster = {});
 
   World& world() { return world_; }
   void run_for(Millis duration);
@@ -45,7 +45,7 @@ public:
   std::vector<Dataset> branches(std::size_t machine, const std::string& job);
   /// Lines of `state` in the job's folder there.
   std::vector<EpochLine> epochs(std::size_t machine, const std::string& job);
-  void roll_back(const std::string& job, const std::string& checkpoint);
+  void roll_back(const std::string& job, const std::string& checkpoint, bool discard = false);
   bool finishes(const std::string& job, Millis within = minutes(10));
 
 private:

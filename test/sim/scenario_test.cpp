@@ -1,7 +1,10 @@
 // Stories of the fleet, as the vision tells them.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
+#include "sim/hand.hpp"
 #include "sim/scenario.hpp"
 
 namespace zed::sim {
@@ -43,6 +46,38 @@ TEST(Scenario, ARollbackKeepsTheNewerTimelineAsABranchOnHomeAndReplica) {
     EXPECT_NE(lines[3].timeline, lines[2].timeline);
     EXPECT_EQ(lines[9].timeline, lines[3].timeline);
   }
+  EXPECT_EQ(fleet.broken(), "");
+}
+
+// Seed 16 of the drawn stories: the discard was tried for ever, and the job never went on.
+TEST(Scenario, ADiscardOfWhatAnOlderBranchStandsOnDoesNotHoldTheJobUp) {
+  Scenario fleet;
+  ASSERT_TRUE(fleet.dispatch_and_reach(5)) << fleet.broken();
+  fleet.roll_back("job0", "@epoch-3");
+  ASSERT_TRUE(fleet.run_until([&] {
+    const auto home = fleet.runs_on("job0");
+    return home && !fleet.branches(*home, "job0").empty();
+  })) << fleet.broken();
+  ASSERT_TRUE(fleet.reach(6)) << fleet.broken();
+  fleet.roll_back("job0", "@epoch-2", true);
+  ASSERT_TRUE(fleet.finishes("job0")) << fleet.broken() << fleet.state_of("job0");
+  EXPECT_EQ(fleet.broken(), "");
+}
+
+// Seed 157: a person's snapshot on a replica is set aside, and the replica follows its home again.
+TEST(Scenario, AReplicaWithAPersonsSnapshotFollowsItsHomeAgain) {
+  Scenario fleet;
+  ASSERT_TRUE(fleet.dispatch_and_reach(3)) << fleet.broken();
+  const std::size_t home = fleet.runs_on("job0").value();
+  ASSERT_TRUE(fleet.run_until([&] { return fleet.machines_with("job0", "epoch-3").size() == 2; }));
+  std::size_t replica = 0;
+  for (std::size_t m : fleet.machines_with("job0", "epoch-3"))
+    if (m != home) replica = m;
+  hand_snapshot(fleet.world(), replica, 0);
+  ASSERT_TRUE(fleet.finishes("job0")) << fleet.broken();
+  fleet.run_for(seconds(60));
+  const auto newest = fleet.machines_with("job0", "epoch-10");
+  EXPECT_NE(std::find(newest.begin(), newest.end(), replica), newest.end());
   EXPECT_EQ(fleet.broken(), "");
 }
 

@@ -26,6 +26,7 @@ void SimController::start() {
   started.machine = machine().name;
   started.records = journal.records;
   started.last_seq = journal.last_seq;
+  started.lease = seconds(12);  // short enough to end within a story
   started.highest_term = world_.highest_term_seen_from(machine_);
   std::uint64_t seq = journal.last_seq - journal.records.size();
   for (const std::string& record : journal.records)
@@ -66,7 +67,10 @@ void SimController::perform_all(std::vector<controller::Effect> effects) {
         world_.schedule.note(fmt::format("controller@{} -> {}", machine().name.str(), text));
     }
     if (auto* say = std::get_if<controller::SayToAgent>(&effect)) {
-      if (const auto* order = std::get_if<StepOrder>(&say->message)) note_order(order->step);
+      if (auto* order = std::get_if<StepOrder>(&say->message)) {
+        keep_nothing(order->step);
+        note_order(order->step);
+      }
       outbox_.push_back(std::move(*say));
       in_a_moment([this] { say_next(); });
     } else if (auto* close = std::get_if<controller::CloseLink>(&effect)) {
@@ -114,6 +118,17 @@ void SimController::say_next() {
   world_.network.to_agent(say.link, std::move(say.message));
 }
 
+/// A planted bug: `keep` takes the newest checkpoint along.
+void SimController::keep_nothing(PlanStep& step) {
+  auto* destroy = std::get_if<Destroy>(&step.action);
+  if (world_.planted() != Planted::greedy_keep || destroy == nullptr) return;
+  const auto& held = state_->view().datasets.at(step.node);
+  auto copy = held.find(destroy->dataset);
+  if (copy != held.end())
+    if (const Snapshot* newest = copy->second.newest_checkpoint())
+      destroy->snapshots.push_back(newest->id);
+}
+
 void SimController::note_order(const PlanStep& step) {
   History& history = world_.history;
   if (const auto* start = std::get_if<StartAttempt>(&step.action)) {
@@ -134,6 +149,8 @@ void SimController::note_order(const PlanStep& step) {
         }))
       known.push_back({fork->fork, step.expect.term, world_.schedule.now()});
   } else if (const auto* destroy = std::get_if<Destroy>(&step.action)) {
+    history.pruned.push_back({destroy->uuid, world_.machine_named(step.node).value_or(0),
+                              destroy->snapshots, step.expect.newest});
     for (const CheckpointId& id : destroy->snapshots)
       history.may_be_gone.insert(id);
   }

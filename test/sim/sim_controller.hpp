@@ -49,6 +49,7 @@ private:
   void perform_all(std::vector<controller::Effect> effects);
   void in_a_moment(std::function<void()> perform);
   void say_next();
+  void keep_nothing(PlanStep& step);
   void note_order(const PlanStep& step);
   void write(controller::WriteJournal&& effect);
   void sync();

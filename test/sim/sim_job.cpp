@@ -88,6 +88,7 @@ void SimJob::begin() {
   }
   lines_ = std::move(*lines);
   if (lease_until_) later(Millis{1000}, "lease", &SimJob::check_lease);
+  if (launch_.time_left) later(*launch_.time_left, "time-out", &SimJob::time_out);
   later(random_.millis(5, 300), "job connects", &SimJob::connect);
   run_epoch();
 }
@@ -240,12 +241,26 @@ void SimJob::extend_lease(Millis lease) {
 }
 
 void SimJob::check_lease() {
-  if (!lease_until_) return;
-  if (world_.schedule.now() > *lease_until_) {
-    terminate(StopMode::halt);
-    return;
-  }
+  if (!lease_until_ || world_.planted() == Planted::endless_lease) return;
+  if (world_.schedule.now() > *lease_until_)
+    return stop_by_itself(ExitRecord::Kind::stopped, "the lease of this exclusive job ran out");
   later(Millis{1000}, "lease", &SimJob::check_lease);
+}
+
+void SimJob::time_out() {
+  stop_by_itself(ExitRecord::Kind::timed_out, "stopped at its time-out");
+}
+
+/// The supervisor's own decision: SIGTERM, and SIGKILL after the grace.
+void SimJob::stop_by_itself(ExitRecord::Kind kind, std::string words) {
+  if (!running_ || !supervisor_alive_) return;
+  const bool hard = behaviour_.ignores_terminate || frozen_;
+  world_.schedule.after(hard ? launch_.grace : random_.millis(5, 800), "job is killed",
+                        [weak = weak_from_this(), kind, words = std::move(words)] {
+                          auto self = weak.lock();
+                          if (self && self->alive_ && self->running_)
+                            self->exit_with(kind, 15, words);
+                        });
 }
 
 void SimJob::lose_supervisor() {

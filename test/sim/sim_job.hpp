@@ -85,6 +85,8 @@ private:
   void reap();
   void kill_now();
   void check_lease();
+  void time_out();
+  void stop_by_itself(ExitRecord::Kind kind, std::string words);
 
   World& world_;
   std::size_t machine_;

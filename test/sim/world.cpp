@@ -7,6 +7,7 @@
 
 #include "controller/records.hpp"
 #include "sim/fleet.hpp"
+#include "spec/cluster_file.hpp"
 
 namespace zed::sim {
 
@@ -33,15 +34,26 @@ World::World(WorldSettings settings)
   for (std::size_t index = 0; index < hardware.size(); ++index)
     make_machine(index, hardware[index]);
   // The cluster file was applied before this story begins.
-  controller::Applied applied;
-  applied.file.cluster = simulated_cluster(settings.seed, settings.jobs);
-  applied.file.by = "uid 1000";
-  if (settings.behaviour)
-    for (Job& job : applied.file.cluster.jobs)
-      job.prefer = {{Wish::Kind::gpu, "A100"}};
+  controller::AppliedFile applied;
+  applied.by = "uid 1000";
+  applied.from_node = machine(settings.controller_machine).name;
+  applied.text = settings.cluster;
+  if (applied.text.empty())
+    applied.text =
+        settings.behaviour
+            ? plain_cluster(settings.jobs)
+            : simulated_cluster(settings.seed,
+                                {settings.machines, settings.jobs, applied.from_node.str(),
+                                 settings.planted == Planted::greedy_keep,
+                                 settings.planted == Planted::endless_lease});
+  spec::Checked checked = spec::check(applied.text);
+  ZED_ASSERT(checked.cluster.has_value());
+  cluster_ = std::move(*checked.cluster);
   JournalDisk& journal = machine(settings.controller_machine).disk.journal;
-  journal.records.push_back(controller::encode_record(applied));
-  journal.last_seq = 1;
+  for (const controller::Record& record : controller::records_of(std::move(applied))) {
+    journal.records.push_back(controller::encode_record(record));
+    ++journal.last_seq;
+  }
   start_controller(settings.controller_machine);
   for (std::size_t index = 0; index < hardware.size(); ++index)
     schedule.after(chance.millis(10, 2000), "agent starts", [this, index] { start_agent(index); });

@@ -11,6 +11,7 @@
 
 #include "agent/effects.hpp"
 #include "controller/effects.hpp"
+#include "core/cluster.hpp"
 #include "sim/history.hpp"
 #include "sim/machine.hpp"
 #include "sim/network.hpp"
@@ -32,6 +33,7 @@ struct WorldSettings {
   std::size_t controller_machine = 0;
   /// Of all jobs, which then also prefer the A100 of machine 0; none: drawn for each.
   std::optional<JobBehaviour> behaviour;
+  std::string cluster;  ///< its file; empty: a plain one with a behaviour, else drawn
 };
 
 class World {
@@ -46,8 +48,14 @@ public:
   /// True once: for planted bugs that strike a single time.
   bool strike_once() { return !std::exchange(struck_, true); }
   std::size_t job_count() const { return settings_.jobs; }
+  /// What the fleet was declared to be.
+  const Cluster& cluster() const { return cluster_; }
   JobBehaviour behaviour_of(std::string_view job) const {
-    return settings_.behaviour ? *settings_.behaviour : draw_behaviour(settings_.seed, job);
+    if (settings_.behaviour) return *settings_.behaviour;
+    JobBehaviour drawn = draw_behaviour(settings_.seed, job);
+    // Only one that outlives its lease shows that it ignores it.
+    if (settings_.planted == Planted::endless_lease) drawn.epochs *= 6;
+    return drawn;
   }
 
   // ---- machines ---------------------------------------------------------------------------------
@@ -125,6 +133,7 @@ private:
 
   // Declared first: all of the rest is made from it, and streams die before their stores.
   WorldSettings settings_;
+  Cluster cluster_;
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::shared_ptr<SimController>> controllers_;
   std::set<std::size_t> touched_;

@@ -22,20 +22,6 @@ std::vector<std::string> rendered(const spec::Checked& checked, const std::strin
   return lines;
 }
 
-void make_absolute(std::optional<std::string>& path, const std::string& folder) {
-  if (path && !path->starts_with('/') && !folder.empty()) *path = folder + "/" + *path;
-}
-
-/// Paths of the file are relative to its folder, which only the person's machine knows.
-void resolve_paths(Cluster& cluster, const std::string& folder) {
-  for (DeclaredModel& model : cluster.models)
-    make_absolute(model.file, folder);
-  for (DeclaredData& data : cluster.data)
-    make_absolute(data.file, folder);
-  for (Job& job : cluster.jobs)
-    make_absolute(job.code, folder);
-}
-
 const Cluster* applied_cluster(const Machine& m) {
   return m.desired.applied ? &m.desired.applied->cluster : nullptr;
 }
@@ -95,20 +81,18 @@ void handle(const Asked& asked, const api::Apply& op) {
   api::ApplyReply reply;
   reply.diagnostics = std::move(diagnostics);
   reply.changes = plan::diff(applied_cluster(m), *checked.cluster, m.fleet.view(), same_gpu);
-  AppliedFile file{op.text, op.folder, *checked.cluster, from_node, asked.by(), m.now.wall};
+  AppliedFile file;
+  file.text = op.text;
+  file.folder = op.folder;
+  file.from_node = from_node;
+  file.by = asked.by();
+  file.at = m.now.wall;
   bool is_same = m.desired.applied && m.desired.applied->text == file.text &&
-                 m.desired.applied->cluster == file.cluster;
+                 m.desired.applied->folder == file.folder &&
+                 m.desired.applied->from_node == file.from_node;
   if (!is_same) {
-    Record record = Applied{std::move(file)};
-    std::size_t bytes = encode_record(record).size();
-    if (bytes > largest_record)
-      return asked.refuse(
-          ErrorCode::invalid,
-          fmt::format("the cluster file is too large to keep: {} bytes as a record, "
-                      "at most {}",
-                      bytes, largest_record),
-          "declare fewer jobs in one file");
-    m.applied_seq = m.record(record);
+    for (const Record& record : records_of(std::move(file)))
+      m.applied_seq = m.record(record);
     m.applied_is_known = false;
     asked.audit("cluster " + m.desired.applied->cluster.name, "applied");
   }

@@ -5,6 +5,8 @@
 #include "base/text.hpp"
 #include "controller/imports.hpp"
 #include "controller/names.hpp"
+#include "controller/operations/array.hpp"
+#include "controller/operations/checkpoint_name.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "sched/place.hpp"
@@ -49,7 +51,8 @@ bool is_taken(const Machine& m, const DatasetName& dataset) {
 }
 
 /// "jobs/finetune-002" after "jobs/finetune-001"; "jobs/x-002" after "jobs/x".
-Result<DatasetName> next_numbered(const Machine& m, const DatasetName& dataset) {
+Result<DatasetName> next_numbered(const Machine& m, const DatasetName& dataset,
+                                  const std::set<DatasetName>& also_taken = {}) {
   std::string text = dataset.str();
   std::size_t dash = text.find_last_of('-');
   bool numbered = dash != std::string::npos && dash + 1 < text.size() &&
@@ -58,7 +61,7 @@ Result<DatasetName> next_numbered(const Machine& m, const DatasetName& dataset) 
   constexpr int most = 100'000;
   for (int number = 2; number < most; ++number) {
     ZED_TRY(auto next, DatasetName::parse(fmt::format("{}-{:03}", stem, number)));
-    if (!is_taken(m, next)) return next;
+    if (!is_taken(m, next) && !also_taken.contains(next)) return next;
   }
   return fail(ErrorCode::refused, "all numbers after " + dataset.str() + " are taken");
 }
@@ -89,6 +92,17 @@ Status inputs_exist(const Machine& m, const Job& job) {
   return {};
 }
 
+/// The checkpoint of the old job that the new one begins with.
+Result<Beginning> beginning_in(const Machine& m, const DesiredJob& old, const std::string& typed) {
+  ZED_TRY(FoundCheckpoint found, find_checkpoint(m, old, typed));
+  auto property = [&](const char* name) {
+    auto value = found.snapshot->properties.find(name);
+    return value == found.snapshot->properties.end() ? std::string() : value->second;
+  };
+  return Beginning{old.job.id,           old.job.name.str(),        found.snapshot->id,
+                   found.snapshot->name, property(property::epoch), property(property::step)};
+}
+
 /// What is to be submitted, from the declaration and what was asked.
 Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, const JobId& id) {
   auto declared = find_declared_job(m.desired, op.job);
@@ -101,7 +115,8 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
   DesiredJob job;
   job.job = *base;
   const DesiredJob* holder = holder_of(m.desired, base->name);
-  ZED_CHECK(name_is_free(m, holder, op));
+  const bool is_array = !op.array.empty();  // whose jobs have names and datasets of their own
+  if (!is_array) ZED_CHECK(name_is_free(m, holder, op));
   job.job.id = id;
   if (!op.argv.empty()) job.job.argv = op.argv;
   if (op.prefer) job.job.prefer = *op.prefer;
@@ -110,11 +125,15 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
     return fail(ErrorCode::invalid, "job " + base->name.str() + " has no command to run",
                 fmt::format("zedctl dispatch {} -- COMMAND, or `run` in the cluster file",
                             base->name.str()));
-  if (op.again) {
-    ZED_TRY(job.job.dataset, next_numbered(m, holder->job.dataset));
+  if (is_array) {
     if (!op.from.empty())
-      return fail(ErrorCode::unsupported, "--again --from is not supported yet",
-                  fmt::format("zedctl dispatch {} --again begins at the input", base->name.str()));
+      return fail(ErrorCode::invalid, "--from and --array do not go together",
+                  fmt::format("zedctl dispatch {} --again --from {}", base->name.str(), op.from));
+  } else if (op.again) {
+    ZED_TRY(job.job.dataset, next_numbered(m, holder->job.dataset));
+    if (!op.from.empty()) {
+      ZED_TRY(job.begins, beginning_in(m, *holder, op.from));
+    }
   } else if (!op.from.empty()) {
     return fail(ErrorCode::invalid, "--from goes with --again",
                 fmt::format("zedctl resume {} --from {}", base->name.str(), op.from));
@@ -123,16 +142,6 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
                 "give the job another dataset in the cluster file");
   }
   return job;
-}
-
-Result<Value> dispatched(Machine& m, const JobId& id) {
-  const DesiredJob& job = *m.desired.find(id);
-  api::DispatchReply reply;
-  reply.job = row_of(m, job);
-  reply.safe = is_safe(m, job);
-  if (job.placed)
-    reply.placement = Placement{job.placed->node, job.placed->gpus, 0, job.placed->why};
-  return api::encode_reply(reply);
 }
 
 /// What is to be submitted, or why not.
@@ -147,22 +156,35 @@ Result<DesiredJob> checked_job(const Machine& m, const api::Dispatch& op, const 
   return job;
 }
 
+Result<Value> dispatched(Machine& m, const std::vector<JobId>& ids) {
+  const DesiredJob& job = *m.desired.find(ids.front());
+  api::DispatchReply reply;
+  reply.job = row_of(m, job);
+  reply.safe = is_safe(m, *m.desired.find(ids.back()));
+  if (job.placed)
+    reply.placement = Placement{job.placed->node, job.placed->gpus, 0, job.placed->why};
+  if (ids.size() > 1)
+    for (const JobId& id : ids)
+      reply.array.push_back(row_of(m, *m.desired.find(id)));
+  return api::encode_reply(reply);
+}
+
 /// Answers if the same submit came before: its answer was lost.
 bool was_submitted(const Asked& asked, const JobId& id) {
   if (asked.m.desired.find(id) == nullptr) return false;
-  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, {id}); });
   return true;
 }
 
 void submit(const Asked& asked, const DesiredJob& job) {
   const JobId id = job.job.id;
-  Record record = Submitted{job.job, asked.by(), asked.m.now.wall};
+  Record record = Submitted{job.job, asked.by(), asked.m.now.wall, job.begins};
   if (encode_record(record).size() > largest_record)
     return asked.refuse(ErrorCode::invalid, "the job is too large: command and environment have "
                                             "more than 200 KiB");
   asked.m.record(record);
   asked.audit("job " + job.job.name.str(), "dispatched");
-  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, id); });
+  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, {id}); });
 }
 
 /// The folder of code as it is now becomes a dataset, and only then there is a job: what is edited
@@ -186,10 +208,64 @@ void pack_and_submit(const Asked& asked, const api::Dispatch& op, const DesiredJ
                          });
 }
 
+/// Whether name and dataset of an array's job are free; `again` takes the next free number.
+Status free_element(const Machine& m, Job& job, bool again, std::set<DatasetName>& taken) {
+  const DesiredJob* holder = holder_of(m.desired, job.name);
+  if (holder != nullptr && !holder->is_over())
+    return fail(ErrorCode::refused, "job " + job.name.str() + " of an earlier array is not over",
+                "zedctl cancel " + job.name.str());
+  if (!is_taken(m, job.dataset) && taken.insert(job.dataset).second) return {};
+  if (!again)
+    return fail(ErrorCode::exists, "dataset " + job.dataset.str() + " is there already",
+                "--again gives its jobs new datasets");
+  ZED_TRY(job.dataset, next_numbered(m, job.dataset, taken));
+  taken.insert(job.dataset);
+  return {};
+}
+
+/// One submit makes all jobs of an array or none. Their identities follow from the submit's, so
+/// that a repeated one finds them there.
+void submit_array(const Asked& asked, const api::Dispatch& op) {
+  Machine& m = asked.m;
+  JobId first = m.fresh<JobId>();
+  if (auto parsed = JobId::parse(op.uuid); parsed && !parsed->is_nil()) first = *parsed;
+  auto elements = elements_of(op.array);
+  if (!elements) return asked.refuse(elements.error());
+  std::vector<JobId> ids;
+  for (std::size_t i = 0; i < elements->size(); ++i)
+    ids.push_back(element_id(first, i));
+  auto answer = [ids](Machine& machine) { return dispatched(machine, ids); };
+  if (m.desired.find(ids.back()) != nullptr) return asked.reply_when_durable(answer);
+  auto base = checked_job(m, op, first);
+  if (!base) return asked.refuse(base.error());
+  if (base->job.code)
+    return asked.refuse(ErrorCode::unsupported,
+                        "job " + base->job.name.str() + " has `code`, and an array has none yet",
+                        "put the code where its nodes can read it, or dispatch it once for each");
+  std::vector<Record> records;
+  std::set<DatasetName> taken;
+  for (std::size_t i = 0; i < elements->size(); ++i) {
+    auto job = element_of(base->job, (*elements)[i], i + 1, ids[i]);
+    if (!job) return asked.refuse(job.error());
+    if (auto free = free_element(m, *job, op.again, taken); !free)
+      return asked.refuse(free.error());
+    records.emplace_back(Submitted{*job, asked.by(), m.now.wall, base->begins});
+    if (encode_record(records.back()).size() > largest_record)
+      return asked.refuse(ErrorCode::invalid, "the command and environment of an array's job have "
+                                              "more than 200 KiB");
+  }
+  for (const Record& record : records)
+    m.record(record);
+  asked.audit("job " + base->job.name.str(),
+              "dispatched as an array of " + std::to_string(ids.size()));
+  asked.reply_when_durable(answer);
+}
+
 }  // namespace
 
 void handle(const Asked& asked, const api::Dispatch& op) {
   Machine& m = asked.m;
+  if (!op.array.empty()) return submit_array(asked, op);
   JobId id = m.fresh<JobId>();
   if (!op.uuid.empty()) {
     auto parsed = JobId::parse(op.uuid);
@@ -200,6 +276,7 @@ void handle(const Asked& asked, const api::Dispatch& op) {
   }
   auto job = checked_job(m, op, id);
   if (!job) return asked.refuse(job.error());
+  if (job->begins) job->job.code.reset();  // it is among the files that it begins with
   if (job->job.code && !is_imported(m, code_dataset(id))) return pack_and_submit(asked, op, *job);
   submit(asked, *job);
 }

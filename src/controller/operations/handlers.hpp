@@ -65,6 +65,11 @@ void handle(const Asked& asked, const api::CancelJob& op);
 void handle(const Asked& asked, const api::CheckpointJob& op);
 void handle(const Asked& asked, const api::SetNodeDuty& op);
 
+// forget.cpp
+void handle(const Asked& asked, const api::ForgetNode& op);
+// expire.cpp
+void handle(const Asked& asked, const api::ExpireBranch& op);
+
 /// All nodes as `zedctl nodes` shows them.
 api::NodesReply nodes_reply(const Machine& m);
 /// The job that was typed, or nullptr: the request was refused then.

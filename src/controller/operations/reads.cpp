@@ -35,6 +35,19 @@ void warn(const Machine& m, api::StatusReply& reply) {
     reply.warnings.push_back("the journal is on one machine only: no second node");
   else if (!m.journal.has_second())
     reply.warnings.push_back("the second node " + m.desired.second.str() + " is away");
+  if (m.desired.applied && !m.desired.applied->fault.empty())
+    reply.warnings.push_back("this version cannot read the applied cluster file: " +
+                             m.desired.applied->fault + " (zedctl check, then apply)");
+  for (const Proposal& proposal : m.desired.proposals) {
+    const DesiredJob* job = m.desired.find(proposal.fork.fork.job);
+    if (job == nullptr || job->is_terminal()) continue;
+    const std::string& from = proposal.fork.from_name;
+    reply.warnings.push_back(fmt::format(
+        "a controller that was cut off had decided a {0} of job {1} to {2}: zedctl resume {1} "
+        "--from {2} does it",
+        to_string(proposal.fork.fork.why), job->job.name.str(),
+        from.empty() ? "start" : "@" + from));
+  }
   constexpr std::size_t most = 20;
   for (const auto& [id, job] : m.desired.jobs) {
     if (reply.warnings.size() >= most) break;
@@ -72,6 +85,8 @@ api::NodesReply nodes_reply(const Machine& m) {
   for (const auto& [name, node] : m.fleet.view().nodes) {
     api::NodeRow row;
     row.node = node;
+    if (auto duty = m.desired.duties.find(name); duty != m.desired.duties.end())
+      row.why = duty->second.why.empty() ? "by " + duty->second.by : duty->second.why;
     auto attempts = m.fleet.view().attempts.find(name);
     if (attempts != m.fleet.view().attempts.end())
       for (const Attempt& attempt : attempts->second) {

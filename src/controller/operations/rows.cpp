@@ -95,6 +95,8 @@ api::JobRow row_of(const Machine& m, const DesiredJob& job) {
   if (job.placed) row.started = job.placed->at;
   if (job.outcome) row.ended = job.outcome->at;
   row.safe = is_safe(m, job);
+  row.priority = job.job.priority;
+  row.by = job.by;
   if (const Snapshot* newest = newest_known(m, job)) {
     row.checkpoint = "@" + newest->name;
     row.metrics = metrics_of(*newest);
@@ -108,6 +110,7 @@ api::JobRow row_of_declared(const Job& job) {
   api::JobRow row;
   row.name = job.name.str();
   row.declared_only = true;
+  row.priority = job.priority;
   row.reason = "declared, never dispatched";
   return row;
 }

@@ -98,13 +98,10 @@ void handle(const Asked& asked, const api::SetNodeDuty& op) {
   if (op.duty == api::NodeDuty::cordon) duty = Duty::cordoned;
   if (op.duty == api::NodeDuty::drain) duty = Duty::draining;
   auto known = m.desired.duties.find(*node);
-  Duty before = known == m.desired.duties.end() ? Duty::none : known->second;
+  Duty before = known == m.desired.duties.end() ? Duty::none : known->second.duty;
   if (before != duty) {
-    m.duty_seq = m.record(DutySet{*node, duty, asked.by()});
     asked.audit("node " + node->str(), std::string(to_string(op.duty)));
-    refresh_nodes(m);
-    for (const JobId& id : m.placed_on[*node])
-      m.until_durable.emplace(m.duty_seq, id);
+    set_duty(m, *node, duty, asked.by(), {});
   }
   asked.reply_when_durable(
       [](Machine& machine) -> Result<Value> { return api::encode_reply(nodes_reply(machine)); });

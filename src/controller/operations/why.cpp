@@ -9,8 +9,10 @@
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "controller/place_request.hpp"
+#include "controller/queueing.hpp"
 #include "sched/match.hpp"
 #include "sched/place.hpp"
+#include "sched/queue.hpp"
 
 namespace zed::controller {
 namespace {
@@ -43,14 +45,31 @@ std::vector<std::string> reasons_of(const Machine& m, const DesiredJob& job) {
   return reasons;
 }
 
+/// Free GPUs that are enough, but scattered: which jobs to move.
+void explain_moves(const Machine& m, sched::PlaceRequest request, api::WhyReply& reply) {
+  request.reservations.clear();            // of those that would move, among others
+  constexpr std::size_t most_nodes = 500;  // each is asked with and without what runs there
+  if (m.fleet.view().nodes.size() > most_nodes) return;
+  std::map<JobId, Job> running;
+  for (const auto& entry : m.placed_jobs)
+    running.emplace(entry.first, m.desired.find(entry.first)->job);
+  std::vector<std::string> commands;
+  for (const sched::Move& move : sched::propose_moves(m.fleet.view(), request, running))
+    commands.push_back(
+        fmt::format("zedctl resume {} --on {}", running.at(move.job).name.str(), move.to.str()));
+  if (!commands.empty())
+    reply.reasons.push_back("it would fit if others moved: " + join(commands, "; "));
+}
+
 /// Where the job would go, or what keeps it from every node.
 void explain_place(const Machine& m, const DesiredJob& job, api::WhyReply& reply) {
   auto request = place_request(m, job);
-  request.reservations = m.fleet.reservations();
+  request.reservations = promises_to_others(m, job.job.id);
   auto result = sched::place(m.fleet.view(), request);
   if (auto* rejection = std::get_if<Rejection>(&result)) {
     reply.rejection = *rejection;
     reply.reasons.push_back(sched::show(*rejection));
+    explain_moves(m, request, reply);
   } else {
     reply.placement = std::get<Placement>(result);
   }
@@ -73,7 +92,7 @@ std::optional<Rejection> impossible(const Machine& m, const DesiredJob& job) {
   auto request = place_request(m, job);
   request.only.reset();
   if (sched::place(m.fleet.index(), request)) return std::nullopt;
-  request.reservations = m.fleet.reservations();
+  request.reservations = promises_to_others(m, job.job.id);
   Rejection rejection = sched::explain(m.fleet.view(), request);
   // A fleet without nodes is one that has not come up yet.
   if (rejection.nodes.empty() || !rejection.is_impossible()) return std::nullopt;

@@ -1,0 +1,586 @@
+// Stories of the cluster file's verbs and of what a person does to nodes, branches and arrays.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.hpp"
+#include "controller/ends.hpp"
+#include "controller/testing.hpp"
+
+namespace zed::controller {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::node;
+using ::testing::Not;
+using testing::World;
+using Kind = ExitRecord::Kind;
+
+std::string with_jobs(const std::string& lines) {
+  return "deploy :lab, pool: \"tank\" do\n" + lines + "\nend\n";
+}
+
+const std::string train = R"(
+  job :train do
+    run ["train", "--lr={lr}"]
+    requires gpus: 1
+    copies 0
+    retries 2
+  end)";
+
+api::Dispatch dispatch(const std::string& job) {
+  api::Dispatch op;
+  op.job = job;
+  return op;
+}
+
+std::string status(World& world) {
+  return to_json(world.must(api::GetStatus{}));
+}
+
+bool was_told_of(const World& world, const std::string& text) {
+  for (const api::FleetEvent& event : world.events)
+    if (event.text.find(text) != std::string::npos) return true;
+  return false;
+}
+
+// ---- policies -----------------------------------------------------------------------------------
+
+TEST(Policy, EveryBringsWhatThereIsAndThenWaits) {
+  World world("server: A100/80; backup:");
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+    every "10 minutes"
+  end)")));
+  world.must(dispatch("train"));
+  world.pass(minutes(1));
+  world.commits("train", "epoch-1");
+  world.commits("train", "epoch-2");
+  world.pass(minutes(8));
+  EXPECT_EQ(world.holds("backup", "train"), "-") << "the round of the beginning had nothing";
+  world.pass(minutes(2));
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-2");
+  world.commits("train", "epoch-3");
+  world.pass(minutes(5));
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-2") << "not before the next round";
+  world.pass(minutes(6));
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-2 epoch-3");
+}
+
+TEST(Policy, ATargetThatWasAwayIsServedWhenItReturns) {
+  World world("server: A100/80; backup:");
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+    every "1 hours"
+  end)")));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
+  world.goes_silent("backup");
+  world.pass(minutes(70));
+  world.returns("backup");
+  world.pass(seconds(10));
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-1");
+}
+
+TEST(Policy, KeepPrunesTargetsOnly) {
+  World world("server: A100/80; backup:");
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+    keep last: 2
+  end)")));
+  world.must(dispatch("train"));
+  for (int epoch = 1; epoch <= 5; ++epoch) {
+    world.commits("train", "epoch-" + std::to_string(epoch));
+    world.pass(seconds(5));
+  }
+  EXPECT_EQ(world.holds("server", "train"), "epoch-1 epoch-2 epoch-3 epoch-4 epoch-5");
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-4 epoch-5");
+}
+
+TEST(Policy, KeepNeverEndsALastCopy) {
+  World world("server: A100/80; backup:");
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+  end)")));
+  world.must(dispatch("train"));
+  for (int epoch = 1; epoch <= 3; ++epoch)
+    world.commits("train", "epoch-" + std::to_string(epoch));
+  world.pass(seconds(10));
+  ASSERT_EQ(world.holds("backup", "train"), "epoch-1 epoch-2 epoch-3");
+  // A person destroyed one at the source: the target's copy is the last.
+  auto& home = world.agent("server").datasets.at(testing::dataset("jobs/train"));
+  home.snapshots.erase(home.snapshots.begin());
+  world.say(world.agent("server"), DatasetChanged{home, false, {}});
+  world.settle();
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+    keep last: 1
+  end)")));
+  world.pass(seconds(10));
+  EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-3");
+}
+
+TEST(Policy, MaxRateTravelsWithTheTicket) {
+  World world("server: A100/80; backup:");
+  ASSERT_TRUE(world.apply(with_jobs(train + R"(
+  replicate :jobs do
+    from :server
+    to :backup
+    max_rate "20 MB/s"
+  end)")));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
+  world.pass(seconds(5));
+  std::optional<Bytes> rate;
+  for (const PlanStep& step : world.agent("backup").orders)
+    if (auto* receive = std::get_if<ReceiveSnapshot>(&step.action)) rate = receive->ticket.max_rate;
+  EXPECT_EQ(rate, Bytes{20'000'000});
+}
+
+TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :train do
+    run ["train"]
+    requires gpus: 1
+    prefer node: :server
+    keep last: 2
+  end)")));
+  world.must(dispatch("train"));
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    world.commits("train", "epoch-" + std::to_string(epoch));
+    world.pass(seconds(5));
+  }
+  EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-3");
+  EXPECT_EQ(world.holds("spare", "train"), "epoch-2 epoch-3");
+  api::Rollback rollback;
+  rollback.job = "train";
+  rollback.checkpoint = "@epoch-2";
+  world.must(rollback);
+  world.pass(seconds(5));
+  for (int epoch = 4; epoch <= 7; ++epoch) {
+    world.commits("train", "epoch-" + std::to_string(epoch));
+    world.pass(seconds(5));
+  }
+  EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-6 epoch-7");
+}
+
+// ---- exclusive ----------------------------------------------------------------------------------
+
+TEST(Exclusive, WaitsForTheLeaseOfALostNodeAndNoLonger) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :solo do
+    run ["train"]
+    requires gpus: 1
+    prefer node: :server
+    exclusive true
+  end)")));
+  world.must(dispatch("solo"));
+  world.commits("solo", "epoch-1");
+  world.pass(seconds(10));
+  world.goes_silent("server");
+  world.pass(minutes(10));
+  EXPECT_EQ(world.show("solo"), "lost on server") << "it may run on until its lease ends";
+  world.pass(minutes(7));
+  EXPECT_EQ(world.show("solo"), "running on spare");
+}
+
+TEST(Exclusive, AForcedForkWaitsForTheLeaseAsWell) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :solo do
+    run ["train"]
+    requires gpus: 1
+    prefer node: :server
+    exclusive true
+  end)")));
+  world.must(dispatch("solo"));
+  world.commits("solo", "epoch-1");
+  world.pass(seconds(10));
+  world.goes_silent("server");
+  world.pass(seconds(40));
+  api::Resume resume;
+  resume.job = "solo";
+  resume.from = "@epoch-1";
+  resume.on = "spare";
+  resume.force = true;
+  world.must(resume);
+  world.pass(minutes(5));
+  EXPECT_THAT(world.show("solo"), Not(HasSubstr("running"))) << "server may still run it";
+  world.pass(minutes(12));
+  EXPECT_EQ(world.show("solo"), "running on spare");
+}
+
+TEST(Exclusive, ANodeThatSaysThatNothingRunsNeedsNoWait) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :solo do
+    run ["train"]
+    requires gpus: 1
+    exclusive true
+  end)")));
+  world.must(dispatch("solo"));
+  world.exits("solo", Kind::exit_code);
+  world.pass(seconds(5));
+  EXPECT_THAT(world.show("solo"), HasSubstr("running"));
+}
+
+TEST(Timeout, IsOfAllAttemptsTogether) {
+  World world("server: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :train do
+    run ["train"]
+    requires gpus: 1
+    timeout "8 seconds"
+    retries 5
+  end)")));
+  world.must(dispatch("train"));
+  world.exits("train", Kind::exit_code);  // after 5 s
+  world.pass(seconds(2));
+  std::optional<Millis> left;
+  for (const PlanStep& step : world.agent("server").orders)
+    if (auto* start = std::get_if<StartAttempt>(&step.action)) left = start->time_left;
+  EXPECT_EQ(left, seconds(3));
+  world.exits("train", Kind::exit_code);
+  world.pass(seconds(3));
+  EXPECT_EQ(world.show("train"), "failed");
+  EXPECT_THAT(world.job("train").outcome->reason, HasSubstr("time-out"));
+}
+
+// ---- crashes and failing nodes ------------------------------------------------------------------
+
+TEST(Crashes, AJobThatTakesItsSupervisorAlongIsHeld) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  world.must(dispatch("train"));
+  for (int i = 0; i < most_crashes; ++i) {
+    ASSERT_THAT(world.show("train"), HasSubstr("running")) << i;
+    world.exits("train", Kind::supervisor_lost);
+    world.pass(seconds(5));
+  }
+  EXPECT_EQ(world.show("train"), "stopped");
+  EXPECT_THAT(world.job("train").outcome->reason,
+              HasSubstr("held: it took its supervisor along 5"));
+  api::Resume resume;
+  resume.job = "train";
+  world.must(resume);
+  world.pass(seconds(2));
+  EXPECT_THAT(world.show("train"), HasSubstr("running")) << "a person's word";
+}
+
+TEST(Crashes, ACheckpointBetweenShowsThatItGetsSomewhere) {
+  World world("server: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  world.must(dispatch("train"));
+  for (int i = 0; i < 2 * most_crashes; ++i) {
+    world.commits("train", "epoch-" + std::to_string(i + 1));
+    for (Attempt& attempt : world.agent("server").attempts)
+      attempt.last_checkpoint =
+          world.agent("server").datasets.at(testing::dataset("jobs/train")).newest_checkpoint()->id;
+    world.exits("train", Kind::supervisor_lost);
+    world.pass(seconds(5));
+  }
+  EXPECT_THAT(world.show("train"), HasSubstr("running"));
+}
+
+TEST(FailingNode, IsDrainedAfterDifferentJobsInARow) {
+  World world("bad: A100/80 x4; good: RTX 3080/10 x8");
+  std::string jobs;
+  for (const char* name : {"a", "b", "c", "d"})
+    jobs += std::string("  job :") + name + " do\n    run [\"x\"]\n    requires gpus: 1\n" +
+            "    prefer node: :bad\n  end\n";
+  ASSERT_TRUE(world.apply(with_jobs(jobs)));
+  world.agent("bad").refuses.insert("start-attempt");
+  for (const char* name : {"a", "b", "c"})
+    world.dispatch(name).value();
+  world.pass(minutes(3));
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_EQ(world.show(name), "running on good") << name;
+  const auto& duties = world.state().desired().duties;
+  ASSERT_TRUE(duties.contains(node("bad")));
+  EXPECT_EQ(duties.at(node("bad")).duty, Duty::draining);
+  EXPECT_EQ(duties.at(node("bad")).by, "zed");
+  EXPECT_THAT(to_json(world.must(api::ListNodes{})), HasSubstr("3 different jobs in a row"));
+  world.agent("bad").refuses.clear();
+  api::SetNodeDuty uncordon;
+  uncordon.node = "bad";
+  uncordon.duty = api::NodeDuty::uncordon;
+  world.must(uncordon);
+  world.dispatch("d").value();
+  world.pass(seconds(2));
+  EXPECT_EQ(world.show("d"), "running on bad");
+}
+
+TEST(FailingNode, TheLastOneIsLeftInPeace) {
+  World world("only: A100/80 x4");
+  std::string jobs;
+  for (const char* name : {"a", "b", "c"})
+    jobs += std::string("  job :") + name + " do\n    run [\"x\"]\n    requires gpus: 1\n  end\n";
+  ASSERT_TRUE(world.apply(with_jobs(jobs)));
+  world.agent("only").refuses.insert("start-attempt");
+  for (const char* name : {"a", "b", "c"})
+    world.dispatch(name).value();
+  world.pass(minutes(3));
+  EXPECT_THAT(world.state().desired().duties, IsEmpty());
+}
+
+// ---- node forget --------------------------------------------------------------------------------
+
+TEST(Forget, FreesTheNameOfAMachineThatIsGone) {
+  World world("server: A100/80; old: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  api::ForgetNode forget;
+  forget.node = "old";
+  EXPECT_EQ(world.ask(forget).error().code, ErrorCode::refused) << "it is connected";
+  world.goes_silent("old");
+  world.must(forget);
+  EXPECT_THAT(to_json(world.must(api::ListNodes{})), Not(HasSubstr("\"old\"")));
+  world.restart();
+  EXPECT_FALSE(world.state().desired().members.contains(node("old")));
+  // Another machine may have the name now.
+  world.agent("old").id = NodeId{{0xEE}};
+  world.returns("old");
+  world.pass(seconds(2));
+  EXPECT_EQ(world.state().desired().members.at(node("old")), NodeId{{0xEE}});
+}
+
+TEST(Forget, ItsJobsGoOnFromTheCopiesOfOthersIfForced) {
+  World world("old: A100/80; server: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(R"(
+  job :train do
+    run ["train"]
+    requires gpus: 1
+    prefer node: :old
+  end)")));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
+  world.pass(seconds(10));
+  world.goes_silent("old");
+  api::ForgetNode forget;
+  forget.node = "old";
+  auto refused = world.ask(forget);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("is the home of 1 job (train)"));
+  forget.force = true;
+  world.must(forget);
+  world.pass(seconds(5));
+  EXPECT_EQ(world.show("train"), "running on server");
+}
+
+// ---- arrays and new runs ------------------------------------------------------------------------
+
+TEST(Array, OneSubmitMakesAJobOfEachCombination) {
+  World world("server: A100/80 x8");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  api::Dispatch op = dispatch("train");
+  op.uuid = JobId{{1, 2, 3}}.str();
+  op.array = {{"lr", {"0.1", "0.01"}}, {"seed", {"1", "2", "3"}}};
+  Value reply = world.must(op);
+  EXPECT_EQ(reply.find("array")->as_list()->size(), 6u);
+  EXPECT_EQ(world.live_attempts(), 6u);
+  const DesiredJob& fourth = world.job("train-4");
+  EXPECT_THAT(fourth.job.argv, ElementsAre("train", "--lr=0.01"));
+  EXPECT_EQ(fourth.job.env.at("ZED_PARAM_LR"), "0.01");
+  EXPECT_EQ(fourth.job.env.at("ZED_PARAM_SEED"), "1");
+  EXPECT_EQ(fourth.job.env.at("ZED_ARRAY_INDEX"), "4");
+  EXPECT_EQ(fourth.job.dataset.str(), "jobs/train-4");
+  world.must(op);
+  EXPECT_EQ(world.state().desired().jobs.size(), 6u) << "the same submit again";
+}
+
+TEST(Array, AllOrNothing) {
+  World world("server: A100/80 x8");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  api::Dispatch op = dispatch("train");
+  auto refused = [&](std::vector<api::ArrayAxis> array) {
+    op.array = std::move(array);
+    auto answer = world.ask(op);
+    EXPECT_FALSE(answer);
+    return answer ? std::string() : answer.error().describe();
+  };
+  EXPECT_THAT(refused({{"l-r", {"1"}}}), HasSubstr("no name of a parameter"));
+  EXPECT_THAT(refused({{"lr", {}}}), HasSubstr("has no values"));
+  EXPECT_THAT(refused({{"lr", {"1", "1"}}}), HasSubstr("has \"1\" twice"));
+  EXPECT_THAT(refused({{"lr", {"1"}}, {"lr", {"2"}}}), HasSubstr("given twice"));
+  std::vector<std::string> many;
+  for (int i = 0; i < 40; ++i)
+    many.push_back(std::to_string(i));
+  EXPECT_THAT(refused({{"a", many}, {"b", many}}), HasSubstr("more than 1000"));
+  EXPECT_THAT(world.state().desired().jobs, IsEmpty());
+  op.array = {{"lr", {"1", "2"}}};
+  world.must(op);
+  op.uuid.clear();
+  EXPECT_THAT(refused({{"lr", {"1", "2"}}}), HasSubstr("is not over"));
+  world.exits("train-1", Kind::success);
+  world.exits("train-2", Kind::success);
+  EXPECT_THAT(refused({{"lr", {"1", "2"}}}), HasSubstr("--again"));
+  op.again = true;
+  world.must(op);
+  EXPECT_EQ(world.job("train-1").job.dataset.str(), "jobs/train-002");
+}
+
+TEST(Again, FromACheckpointBeginsWithItsFiles) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
+  world.commits("train", "epoch-2");
+  const JobId old = world.job("train").job.id;
+  world.exits("train", Kind::success);
+  api::Dispatch op = dispatch("train");
+  op.again = true;
+  op.from = "@epoch-1";
+  world.must(op);
+  world.pass(seconds(5));
+  ASSERT_THAT(world.show("train"), HasSubstr("running"));
+  EXPECT_NE(world.job("train").job.id, old);
+  std::optional<StartAttempt> start;
+  for (const char* name : {"server", "spare"})
+    for (const PlanStep& step : world.agent(name).orders)
+      if (auto* action = std::get_if<StartAttempt>(&step.action))
+        if (action->job.id != old) start = *action;
+  ASSERT_TRUE(start);
+  ASSERT_TRUE(start->code);
+  EXPECT_EQ(start->code->dataset.str(), "jobs/train");
+  EXPECT_EQ(start->job.dataset.str(), "jobs/train-002");
+  EXPECT_EQ(start->job.env.at("ZED_CHECKPOINT"), "epoch-1");
+  op.from = "@epoch-9";
+  world.exits("train", Kind::success);
+  EXPECT_EQ(world.ask(op).error().code, ErrorCode::not_found);
+}
+
+// ---- branches that expire -----------------------------------------------------------------------
+
+struct Branched {
+  World world{"server: A100/80"};
+  std::string branch;
+
+  Branched() {
+    EXPECT_TRUE(world.apply(with_jobs(train)));
+    world.must(dispatch("train"));
+    world.commits("train", "epoch-1");
+    world.commits("train", "epoch-2");
+    api::Rollback rollback;
+    rollback.job = "train";
+    rollback.checkpoint = "@epoch-1";
+    world.must(rollback);
+    world.pass(seconds(5));
+    for (const auto& [name, dataset] : world.agent("server").datasets)
+      if (!dataset.property(property::branch_of).empty()) branch = name.str();
+  }
+  bool is_there() { return world.agent("server").datasets.contains(testing::dataset(branch)); }
+  Result<Value> expires(std::optional<Millis> after) {
+    api::ExpireBranch op;
+    op.branch = branch;
+    op.after = after;
+    return world.ask(op);
+  }
+};
+
+constexpr Millis a_day = minutes(24 * 60);
+
+TEST(Expiry, IsAnnouncedADayAheadAndThenHappens) {
+  Branched b;
+  ASSERT_TRUE(b.expires(a_day * 2));
+  b.world.leap(a_day);
+  b.world.pass(seconds(2));
+  EXPECT_TRUE(was_told_of(b.world, "will be destroyed in a day"));
+  EXPECT_TRUE(b.is_there());
+  b.world.leap(a_day + minutes(1));
+  b.world.pass(seconds(5));
+  EXPECT_FALSE(b.is_there());
+  b.world.pass(seconds(5));
+  EXPECT_THAT(b.world.state().desired().expiries, IsEmpty());
+  EXPECT_EQ(b.world.holds("server", "train"), "epoch-1");
+}
+
+TEST(Expiry, AWallClockThatJumpsDestroysNothing) {
+  Branched b;
+  ASSERT_TRUE(b.expires(a_day * 2));
+  b.world.wall_jumps(a_day * 300);
+  b.world.pass(minutes(5));
+  EXPECT_TRUE(b.is_there()) << "announced, and a day by our own clock has not passed";
+  b.world.restart();
+  b.world.wall_jumps(a_day * 300);
+  b.world.pass(minutes(5));
+  EXPECT_TRUE(b.is_there());
+}
+
+TEST(Expiry, APersonThinksBetterOfIt) {
+  Branched b;
+  ASSERT_TRUE(b.expires(a_day * 2));
+  ASSERT_TRUE(b.expires(std::nullopt));
+  b.world.leap(a_day * 3);
+  b.world.leap(a_day * 3);
+  b.world.pass(seconds(5));
+  EXPECT_TRUE(b.is_there());
+  EXPECT_EQ(b.expires(minutes(5)).error().code, ErrorCode::invalid) << "a day at least";
+  b.branch = "jobs/train";
+  EXPECT_EQ(b.expires(a_day * 2).error().code, ErrorCode::not_found) << "that is no branch";
+}
+
+// ---- the journal's second node, and large files -------------------------------------------------
+
+TEST(Second, OneWhoseDiskStaysFullIsReplaced) {
+  World world("server: A100/80; full:; other:", node("server"));
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  world.pass(seconds(1));
+  const NodeName first = world.state().desired().second;
+  ASSERT_FALSE(first.empty());
+  world.agent(first.str()).swallows.insert("journal-records");
+  world.must(dispatch("train"));
+  world.pass(seconds(30));
+  EXPECT_EQ(world.state().desired().second, first) << "it may only be slow";
+  world.pass(minutes(1));
+  EXPECT_NE(world.state().desired().second, first);
+  EXPECT_TRUE(was_told_of(world, "is its disk full?"));
+  world.pass(seconds(5));
+  EXPECT_THAT(status(world), HasSubstr("\"safe\":true"));
+}
+
+TEST(Second, TheOnlyOtherNodeStaysEvenIfItIsFull) {
+  World world("server: A100/80; full:", node("server"));
+  ASSERT_TRUE(world.apply(with_jobs(train)));
+  world.agent("full").swallows.insert("journal-records");
+  world.must(dispatch("train"));
+  world.pass(minutes(3));
+  EXPECT_EQ(world.state().desired().second, node("full"));
+  world.agent("full").swallows.clear();
+  world.pass(seconds(30));
+  EXPECT_THAT(status(world), HasSubstr("\"safe\":true"));
+}
+
+TEST(Apply, AFileOfTwoThousandJobsOutlivesTheController) {
+  World world("server: A100/80; other:", node("server"));
+  std::string jobs;
+  for (int i = 0; i < 2000; ++i)
+    jobs +=
+        "  job :job_with_a_rather_long_name_" + std::to_string(i) +
+        " do\n    run [\"train\", \"--with\", \"some arguments\", \"--and\", \"more of them\"]\n"
+        "    requires gpus: 1, vram: 24\n  end\n";
+  ASSERT_GT(jobs.size(), 300'000u);
+  auto applied = world.apply(with_jobs(jobs));
+  ASSERT_TRUE(applied) << applied.error().describe();
+  world.pass(seconds(5));
+  EXPECT_THAT(status(world), HasSubstr("\"safe\":true")) << "on the second node, too";
+  world.restart();
+  EXPECT_EQ(world.state().desired().applied->cluster.jobs.size(), 2000u);
+  world.dispatch("job_with_a_rather_long_name_1999").value();
+  EXPECT_EQ(world.show("job_with_a_rather_long_name_1999"), "running on server");
+}
+
+}  // namespace
+}  // namespace zed::controller
