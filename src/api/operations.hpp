@@ -351,10 +351,39 @@ struct ExpireBranch {
   }
 };
 
+enum class TokenRole { agent, operator_, viewer };
+constexpr auto enum_names(TokenRole) {
+  return std::array<std::string_view, 3>{"agent", "operator", "viewer"};
+}
+
+struct CreateToken {
+  static constexpr std::string_view tag = "token-create";
+  static constexpr bool changes = true;
+  static constexpr std::string_view help =
+      "a one-time token with which a machine joins, or a person logs in";
+  using Reply = TokenReply;
+  std::string node;  ///< the name it is good for
+  TokenRole role = TokenRole::agent;
+  Millis expires = minutes(60);  ///< from now: a minute to 30 days
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("node", self.node);
+    visit("role", self.role);
+    visit("expires", self.expires);
+  }
+};
+
+struct ListTokens {
+  static constexpr std::string_view tag = "tokens";
+  static constexpr bool changes = false;
+  static constexpr std::string_view help = "tokens that wait, and certificates that live";
+  using Reply = TokensReply;
+  template <class Self, class Visit> static void fields(Self&, Visit&&) {}
+};
+
 using Request =
     std::variant<GetStatus, ListNodes, ListModels, ShowModel, FitModel, RegisterModel, AliasModel, RemoveModel, ShowLineage, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
                  ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, SyncToRemote,
-                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty, ForgetNode, ExpireBranch>;
+                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty, ForgetNode, ExpireBranch, CreateToken, ListTokens>;
 
 /// Who asks, for the audit line and for `by`.
 struct Caller {

@@ -384,6 +384,42 @@ struct ForkReply {
   }
 };
 
+struct TokenReply {
+  std::string token;  ///< shown once, kept nowhere
+  std::string node;   ///< "zed@server"
+  std::string role;
+  WallTime expires;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("token", self.token);
+    visit("node", self.node);
+    visit("role", self.role);
+    visit("expires", self.expires);
+  }
+};
+
+/// A token that waits to be used, or a certificate that lives.
+struct CredentialRow {
+  std::string node;
+  std::string role;
+  WallTime expires;
+  std::string serial;  ///< of a certificate
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("node", self.node);
+    visit("role", self.role);
+    visit("expires", self.expires);
+    visit("serial", self.serial);
+  }
+};
+
+struct TokensReply {
+  std::vector<CredentialRow> tokens;
+  std::vector<CredentialRow> certificates;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("tokens", self.tokens);
+    visit("certificates", self.certificates);
+  }
+};
+
 struct JobReply {
   JobRow job;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {

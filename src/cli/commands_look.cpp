@@ -35,12 +35,15 @@ template <class Operation> Result<Answer> answer_to(Context& context, const Oper
   return Answer{"", render(reply, context.view())};
 }
 
+template <class Reply>
+concept Rendered = requires(const Reply& reply, const View& view) { render(reply, view); };
+
 /// Only the questions that the grammar makes; the others have commands of their own.
 struct Ask {
   Context& context;
   template <class Operation> Result<Answer> operator()(const Operation& operation) const {
     if constexpr (Operation::changes || std::is_same_v<Operation, api::ReadJobLog> ||
-                  std::is_same_v<Operation, api::MakePlan>)
+                  std::is_same_v<Operation, api::MakePlan> || !Rendered<typename Operation::Reply>)
       return fail(ErrorCode::internal, std::string(Operation::tag) + " is no question to look at");
     else
       return answer_to(context, operation);

@@ -70,6 +70,10 @@ void handle(const Asked& asked, const api::ForgetNode& op);
 // expire.cpp
 void handle(const Asked& asked, const api::ExpireBranch& op);
 
+// tokens.cpp
+void handle(const Asked& asked, const api::CreateToken& op);
+void handle(const Asked& asked, const api::ListTokens& op);
+
 /// All nodes as `zedctl nodes` shows them.
 api::NodesReply nodes_reply(const Machine& m);
 /// The job that was typed, or nullptr: the request was refused then.
