@@ -11,6 +11,7 @@ namespace zed::bin {
 namespace {
 
 constexpr Millis tick_every = Millis{250};
+constexpr Millis last_words = Millis{300};
 
 /// <state>/controller.json
 struct ControllerRecord {
@@ -75,7 +76,8 @@ struct ControllerShell::Performer {
                 "another controller has taken over: " + e.why,
                 {},
                 "remove this one's --state folder before starting it here again"};
-    shell.loop_.post([self = &shell, error] { self->on_end_(error); });
+    // Its last words to the agents are on their way; they get a moment to leave.
+    shell.end_timer_.start(last_words, [self = &shell, error] { self->on_end_(error); });
   }
 };
 
@@ -83,7 +85,7 @@ ControllerShell::ControllerShell(net::Loop& loop, ControllerConfig config, journ
                                  std::function<void(Error)> on_end)
     : loop_(loop), config_(std::move(config)), journal_(std::move(journal)),
       on_end_(std::move(on_end)), state_(ids_), journal_worker_(loop, 1, 16), tick_timer_(loop),
-      ask_timer_(loop) {}
+      ask_timer_(loop), end_timer_(loop) {}
 
 ControllerShell::~ControllerShell() = default;
 

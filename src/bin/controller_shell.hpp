@@ -95,6 +95,7 @@ private:
   };
   std::optional<Asked> asked_;
   net::Timer ask_timer_;
+  net::Timer end_timer_;
 
   std::map<std::string, controller::LinkId> links_;  ///< by peer
   controller::LinkId next_link_ = 0;
