@@ -458,6 +458,11 @@ const pki::CertificateInfo* Node::certificate_of(const std::string& peer) const 
   return found != nullptr && found->certificate ? &*found->certificate : nullptr;
 }
 
+std::optional<net::Endpoint> Node::address_of(const std::string& peer) const {
+  const auto* found = state_->find(peer);
+  return found == nullptr ? std::nullopt : std::optional(found->address);
+}
+
 void Node::drop_revoked(const std::set<std::string>& serials) {
   std::vector<State::ConnectionId> ids;
   for (const auto& [id, peer] : state_->connections)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -91,6 +92,8 @@ public:
   bool is_up(const std::string& peer) const;
   /// The certificate of a peer that is up; null without TLS.
   const pki::CertificateInfo* certificate_of(const std::string& peer) const;
+  /// Where a peer that is up has connected from, or was dialled at.
+  std::optional<net::Endpoint> address_of(const std::string& peer) const;
   /// Ends every connection of whoever shows one of these serials; on_down tells.
   void drop_revoked(const std::set<std::string>& serials);
 

@@ -79,6 +79,8 @@ TEST(NodeTls, TalksAndKnowsTheCertificate) {
   ASSERT_NE(c.controller.node->certificate_of("zed@one"), nullptr);
   EXPECT_EQ(c.controller.node->certificate_of("zed@one")->identity.role, Role::agent);
   EXPECT_EQ(c.controller.node->certificate_of("zed@nobody"), nullptr);
+  EXPECT_EQ(c.controller.node->address_of("zed@one")->host, "127.0.0.1");
+  EXPECT_FALSE(c.controller.node->address_of("zed@nobody"));
 }
 
 TEST(NodeTls, TheHandshakesNameMustBeTheCertificates) {

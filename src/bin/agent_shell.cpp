@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "bin/import.hpp"
+#include "bin/joined.hpp"
 #include "bin/questions.hpp"
 #include "proc/job_log.hpp"
 #include "proc/job_user.hpp"
@@ -188,8 +189,8 @@ AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, e
                        NodeFiles files)
     : loop_(loop), config_(std::move(config)), store_(store), gpus_(gpus), files_(std::move(files)),
       state_(ids_), store_workers_(loop, 8, 4096), file_worker_(loop, 1, 4096),
-      launch_workers_(loop, 4, 4096), question_workers_(loop, 4, 256),
-      probe_worker_(loop, 1, 1), tick_timer_(loop), probe_timer_(loop) {}
+      launch_workers_(loop, 4, 4096), question_workers_(loop, 4, 256), probe_worker_(loop, 1, 1),
+      tick_timer_(loop), probe_timer_(loop) {}
 
 AgentShell::~AgentShell() = default;
 
@@ -232,7 +233,8 @@ Status AgentShell::open() {
   attempts.supervisor_lost = [this](const JobId& job, const Generation& generation) {
     take(agent::SupervisorLost{job, generation});
   };
-  attempts_.emplace(loop_, launch_workers_, config_.program, files_.attempts(), std::move(attempts));
+  attempts_.emplace(loop_, launch_workers_, config_.program, files_.attempts(),
+                    std::move(attempts));
 
   stream::TransferHandlers transfers;
   transfers.progressed = [this](const StepId& step, Bytes done, Bytes total, Bytes rate) {
@@ -245,7 +247,14 @@ Status AgentShell::open() {
   };
   ZED_TRY(transfers_,
           stream::Transfers::open(loop_, store_, config_.transfers, std::move(transfers)));
-  config_.facts.data_address = transfers_->endpoint().str();
+  net::Endpoint data = transfers_->endpoint();
+  if (!config_.address.empty()) data.host = config_.address;
+  const bool knows = !config_.controllers.empty();
+  config_.facts.data_address =
+      knows ? reachable_address(data, config_.controllers.front().endpoint) : data.str();
+  if (config_.tls)
+    certificates_.emplace(loop_, IdentityFiles(config_.state_folder), config_.tls,
+                          config_.renew_at);
   return {};
 }
 
@@ -304,8 +313,8 @@ bool AgentShell::has_slept() {
   timespec awake{};
   ::clock_gettime(CLOCK_BOOTTIME, &with_sleep);
   ::clock_gettime(CLOCK_MONOTONIC, &awake);
-  std::int64_t slept = (with_sleep.tv_sec - awake.tv_sec) * 1000 +
-                       (with_sleep.tv_nsec - awake.tv_nsec) / 1'000'000;
+  std::int64_t slept =
+      (with_sleep.tv_sec - awake.tv_sec) * 1000 + (with_sleep.tv_nsec - awake.tv_nsec) / 1'000'000;
   return slept - std::exchange(slept_ms_, slept) > sleep_that_counts.value;
 }
 

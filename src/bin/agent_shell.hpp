@@ -10,6 +10,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/effects.hpp"
+#include "bin/certificate_keeper.hpp"
 #include "bin/daemon.hpp"
 #include "bin/links.hpp"
 #include "bin/node_files.hpp"
@@ -18,8 +19,8 @@
 #include "net/loop.hpp"
 #include "net/workers.hpp"
 #include "proc/attempts.hpp"
-#include "proc/job_socket.hpp"
 #include "proc/job_commands.hpp"
+#include "proc/job_socket.hpp"
 #include "stream/transfers.hpp"
 
 namespace zed::bin {
@@ -35,6 +36,10 @@ struct AgentConfig {
   std::vector<ControllerAddress> controllers;
   beam::NodeOptions beam;
   stream::TransferOptions transfers;
+  /// Of a machine that has joined; null: plain, on this machine.
+  std::shared_ptr<net::Tls> tls;
+  net::Endpoint renew_at;  ///< the controller's HTTP door, with `tls`
+  std::string address;     ///< by which others reach this machine; empty: found out
 };
 
 class AgentShell {
@@ -85,6 +90,7 @@ private:
   std::optional<proc::Attempts> attempts_;
   std::unique_ptr<stream::Transfers> transfers_;
   std::unique_ptr<ControllerLinks> links_;
+  std::optional<CertificateKeeper> certificates_;
   std::map<Key, std::unique_ptr<proc::JobSocket>> job_sockets_;
   std::map<Key, agent::EffectId> starting_;
   std::map<Key, agent::EffectId> freezing_;

@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "beam/term_value.hpp"
+#include "net/refusal_log.hpp"
 #include "proc/launch.hpp"
 
 namespace zed::bin {
@@ -142,7 +143,44 @@ void ControllerShell::answered(controller::Started started) {
   links_.clear();
 }
 
+Status ControllerShell::open_keeper() {
+  std::optional<RegistrarOptions> registrar;
+  if (config_.identity) {
+    ZED_TRY(auto tls, config_.identity->load_tls());
+    config_.beam.tls = tls;
+    registrar = RegistrarOptions{*config_.identity, tls, config_.beam.cookie, 0};
+    if (config_.http.tcp) {
+      config_.http.tcp->tls = tls;
+      config_.http.tcp->enrol = [this](const http::Enrolment& enrolment, const http::Reply& reply) {
+        keeper_->enrol(enrolment, reply);
+      };
+    }
+  }
+  ZED_TRY(keeper_, DoorKeeper::open(
+                       loop_, config_.state, std::move(registrar),
+                       [this](const std::set<std::string>& serials) { drop_revoked(serials); }));
+  return {};
+}
+
+void ControllerShell::drop_revoked(const std::set<std::string>& serials) {
+  // In a turn of its own: whoever asked for it may be at one of these doors.
+  loop_.post([this, serials] {
+    node_->drop_revoked(serials);
+    server_->drop_revoked(serials);
+  });
+}
+
+api::Caller ControllerShell::caller_of(const std::string& peer) const {
+  const pki::CertificateInfo* certificate = node_->certificate_of(peer);
+  // Without TLS there is the cookie, and the controller is on this machine alone.
+  const bool may_change = !config_.beam.tls || (certificate != nullptr &&
+                                                certificate->identity.role == pki::Role::operator_);
+  const auto address = node_->address_of(peer);
+  return {peer, "erlang", may_change, address ? address->str() : ""};
+}
+
 Status ControllerShell::open_doors() {
+  ZED_CHECK(open_keeper());
   ZED_TRY(server_, http::Server::open(
                        loop_, config_.http,
                        [this](api::Request request, api::Caller caller, http::Reply reply) {
@@ -159,11 +197,13 @@ Status ControllerShell::open_doors() {
   handlers.on_process_down = [this](const beam::ProcessDown& down) {
     watchers_->remove(down.peer, down.process);
   };
-  handlers.on_refused = [](const net::Endpoint& from, const Error& why) {
-    log_warning("connection from " + from.str() + " refused: " + why.describe());
+  handlers.on_refused = [refusals = std::make_shared<net::RefusalLog>(loop_)](
+                            const net::Endpoint& from, const Error& why) {
+    refusals->add("connection from " + from.str() + " refused: " + why.describe());
   };
   config_.beam.allows_rpc = is_remote_operation;
   ZED_TRY(node_, beam::Node::start(loop_, config_.beam, std::move(handlers)));
+  keeper_->set_distribution_port(node_->endpoint().port);
   watchers_ = std::make_unique<ErlangWatchers>(*node_);
   return {};
 }
@@ -266,7 +306,7 @@ void ControllerShell::called(const beam::Call& call) {
   auto asked = request_of_call(call);
   if (!asked) return reply(fail(asked.error()));
   if (auto* request = std::get_if<api::Request>(&*asked))
-    requested(std::move(*request), {call.peer, "erlang"}, reply);
+    requested(std::move(*request), caller_of(call.peer), reply);
   else if (const auto* watch = std::get_if<WatchEvents>(&*asked))
     watch_events(call, watch->after, reply);
   else {
@@ -293,7 +333,7 @@ void ControllerShell::watch_events(const beam::Call& call, std::optional<std::ui
     Value body = api::encode_reply(*events);
     reply(body.set("last", to_value(newest)));
   };
-  requested(api::ListEvents{0, most_missed}, {call.peer, "erlang"}, begin);
+  requested(api::ListEvents{0, most_missed}, caller_of(call.peer), begin);
 }
 
 void ControllerShell::called_remotely(const beam::RpcCall& call) {
@@ -303,10 +343,18 @@ void ControllerShell::called_remotely(const beam::RpcCall& call) {
   };
   auto request = request_of_rpc(call);
   if (!request) return reply(fail(request.error()));
-  requested(std::move(*request), {call.peer, "erlang"}, reply);
+  requested(std::move(*request), caller_of(call.peer), reply);
 }
 
 http::OnGone ControllerShell::requested(api::Request request, api::Caller caller,
+                                        http::Reply reply) {
+  return keeper_->pass(std::move(request), std::move(caller), std::move(reply),
+                       [this](api::Request to_do, api::Caller who, http::Reply then) {
+                         return carry_out(std::move(to_do), std::move(who), std::move(then));
+                       });
+}
+
+http::OnGone ControllerShell::carry_out(api::Request request, api::Caller caller,
                                         http::Reply reply) {
   if (asked_) {
     reply(fail(ErrorCode::unavailable, "this controller is taking over", "try again in a moment"));

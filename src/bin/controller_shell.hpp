@@ -11,6 +11,7 @@
 
 #include "beam/node.hpp"
 #include "bin/daemon.hpp"
+#include "bin/door_keeper.hpp"
 #include "bin/erlang_door.hpp"
 #include "bin/erlang_watchers.hpp"
 #include "controller/controller.hpp"
@@ -33,6 +34,8 @@ struct ControllerConfig {
   std::filesystem::path state;  ///< journal, identity
   beam::NodeOptions beam;
   http::ServerOptions http;
+  /// Certificates of the fleet; none: plain TCP, on this machine. `http.tcp` is opened with them.
+  std::optional<IdentityFiles> identity;
   std::optional<Millis> lost_after;
   std::optional<Takeover> takeover;
 };
@@ -63,7 +66,12 @@ private:
   void watch_events(const beam::Call& call, std::optional<std::uint64_t> after,
                     const http::Reply& reply);
   const DeclaredNames& declared_names();
+  /// From any door.
   http::OnGone requested(api::Request request, api::Caller caller, http::Reply reply);
+  http::OnGone carry_out(api::Request request, api::Caller caller, http::Reply reply);
+  api::Caller caller_of(const std::string& peer) const;
+  Status open_keeper();
+  void drop_revoked(const std::set<std::string>& serials);
   const std::string* peer_of(controller::LinkId link) const;
   void begin(controller::Started started);
   void ask_agents(controller::Started started);
@@ -77,6 +85,7 @@ private:
   controller::State state_;
   net::WorkerPool journal_worker_;  ///< one thread: records reach the disk in order
   net::Timer tick_timer_;
+  std::unique_ptr<DoorKeeper> keeper_;
   std::unique_ptr<beam::Node> node_;
   std::unique_ptr<ErlangWatchers> watchers_;
   DeclaredNames names_;  ///< of the desired state of that revision

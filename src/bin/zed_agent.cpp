@@ -11,9 +11,12 @@
 #include "base/log.hpp"
 #include "bin/agent_gpus.hpp"
 #include "bin/agent_shell.hpp"
+#include "bin/init.hpp"
+#include "bin/joined.hpp"
 #include "bin/machine_facts.hpp"
 #include "bin/probe_command.hpp"
 #include "net/signals.hpp"
+#include "proc/launch.hpp"
 #include "proc/supervisor.hpp"
 #include "store/dir/dir_store.hpp"
 #include "store/zfs/zfs_store.hpp"
@@ -30,13 +33,15 @@ struct RunOptions {
   std::string gpus = "auto";
   std::string cookie_file;
   std::string run_folder;
-  std::string listen = "127.0.0.1";
+  std::string listen;   ///< empty: everywhere beneath TLS, else 127.0.0.1
+  std::string address;  ///< by which others reach this machine
   std::vector<std::string> controllers;
   std::vector<std::string> labels;
   std::uint16_t port = 4370;
   std::uint16_t data_port = 4373;
   bool not_dialable = false;
   bool jobs_as_self = false;
+  bool plain = false;  ///< TCP without TLS, to anywhere
   bool verbose = false;
 };
 
@@ -50,10 +55,67 @@ std::filesystem::path supervisor_program() {
   return ::access(small.c_str(), X_OK) == 0 ? small : own_program();
 }
 
+struct JoinOptions {
+  std::string state;
+  std::string controller;
+  std::string token;
+  std::string token_file;
+};
+
+std::filesystem::path state_of(const std::string& given) {
+  return given.empty() ? bin::default_state("agent") : std::filesystem::path(given);
+}
+
+Status join(const JoinOptions& options) {
+  std::string token = options.token;
+  if (token.empty()) {
+    ZED_TRY(token, proc::read_file(options.token_file, kibibytes(4)));
+  }
+  ZED_TRY(const std::string name,
+          bin::join_fleet({state_of(options.state), options.controller, token}));
+  std::printf("%s has joined; start its agent: zed-agent%s\n", name.c_str(),
+              options.state.empty() ? "" : (" run --state " + options.state).c_str());
+  return {};
+}
+
+void add_join(CLI::App& command, JoinOptions& options) {
+  command.add_option("CONTROLLER", options.controller, "HOST or HOST:PORT (4372)")->required();
+  auto* token = command.add_option("--token", options.token, "made by zedctl token create");
+  command.add_option("--token-file", options.token_file, "a file that holds it")->excludes(token);
+  command.add_option("--state", options.state, "folder of everything this node keeps");
+}
+
+void add_run(CLI::App& command, RunOptions& options) {
+  command.add_option("--state", options.state, "folder of everything this node keeps");
+  command.add_option("--name", options.name, "the node's name, unless it has joined");
+  command.add_option("--pool", options.pool, "name of the pool");
+  command.add_option("--store", options.store,
+                     "zfs (OpenZFS, --pool names it) or dir (any file system)");
+  command.add_option("--gpus", options.gpus,
+                     "auto: those of this machine; else a simulated profile, or none");
+  command.add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
+  command.add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
+  command.add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
+  command.add_option("--listen", options.listen, "address to listen on (all, once it has joined)");
+  command.add_option("--port", options.port, "port for controllers; 0: any");
+  command.add_option("--data-port", options.data_port, "port for transfers; 0: any");
+  command.add_option("--label", options.labels, "a label that jobs may require");
+  command.add_flag("--not-dialable", options.not_dialable, "other nodes cannot reach this one");
+  command.add_flag("--jobs-as-self", options.jobs_as_self,
+                   "run jobs as this user even if it is root: for development fleets");
+  command.add_flag("--verbose", options.verbose, "log more");
+  command.add_option("--address", options.address, "by which other machines reach this one");
+  command.add_flag("--dangerously-allow-plain-tcp", options.plain,
+                   "TCP without TLS to any machine: for closed test networks only");
+}
+
 Result<bin::AgentConfig> config_of(const RunOptions& options) {
   bin::AgentConfig config;
-  ZED_TRY(config.name, NodeName::parse(options.name));
   std::filesystem::path state = std::filesystem::absolute(options.state);
+  ZED_TRY(auto joined, bin::load_joined(state));
+  if (!options.name.empty() || !joined) {
+    ZED_TRY(config.name, NodeName::parse(options.name));
+  }
   config.state_folder = state;
   config.program = supervisor_program();
   config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
@@ -67,12 +129,22 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   config.facts.labels = options.labels;
   config.facts.dialable = !options.not_dialable;
   config.jobs_as_self = options.jobs_as_self;
+  if (joined) ZED_CHECK(bin::use(*joined, config));
   config.beam.name = "zed@" + config.name.str();
   bool own_cookie = options.cookie_file.empty();
   std::filesystem::path cookie = options.cookie_file;
   ZED_TRY(config.beam.cookie, bin::read_cookie(own_cookie ? state / "cookie" : cookie, own_cookie));
-  config.beam.listen = {options.listen, options.port};
-  config.transfers.listen = {options.listen, options.data_port};
+  std::string everywhere = joined ? "0.0.0.0" : "127.0.0.1";
+  std::string listen = options.listen.empty() ? everywhere : options.listen;
+  config.address = options.address;
+  config.beam.listen = {listen, options.port};
+  config.transfers.listen = {listen, options.data_port};
+  if (options.plain) {
+    log_warning("--dangerously-allow-plain-tcp: whoever reaches this machine's ports can read and "
+                "change what the fleet says");
+    config.beam.exposure = net::Exposure::plain_everywhere;
+    config.transfers.exposure = net::Exposure::plain_everywhere;
+  }
   return config;
 }
 
@@ -114,29 +186,14 @@ int report(const Status& status) {
 
 int main(int argc, char** argv) {
   CLI::App app{"The agent of one machine in a Zed fleet"};
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
+  app.footer("Without a command it runs, as the member of a fleet that it has become by join.");
   RunOptions options;
+  JoinOptions join_options;
+  CLI::App* join_command = app.add_subcommand("join", "make this machine one of a fleet");
+  add_join(*join_command, join_options);
   CLI::App* run_command = app.add_subcommand("run", "serve this machine");
-  run_command->add_option("--state", options.state, "folder of everything this node keeps")
-      ->required();
-  run_command->add_option("--name", options.name, "the node's name in the fleet")->required();
-  run_command->add_option("--pool", options.pool, "name of the pool");
-  run_command->add_option("--store", options.store,
-                          "zfs (OpenZFS, --pool names it) or dir (any file system)");
-  run_command->add_option("--gpus", options.gpus,
-                          "auto: those of this machine; else a simulated profile, or none");
-  run_command->add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
-  run_command->add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
-  run_command->add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
-  run_command->add_option("--listen", options.listen, "address to listen on");
-  run_command->add_option("--port", options.port, "port for controllers; 0: any");
-  run_command->add_option("--data-port", options.data_port, "port for transfers; 0: any");
-  run_command->add_option("--label", options.labels, "a label that jobs may require");
-  run_command->add_flag("--not-dialable", options.not_dialable,
-                        "other nodes cannot reach this one");
-  run_command->add_flag("--jobs-as-self", options.jobs_as_self,
-                        "run jobs as this user even if it is root: for development fleets");
-  run_command->add_flag("--verbose", options.verbose, "log more");
+  add_run(*run_command, options);
   std::string folder;
   CLI::App* supervise_command =
       app.add_subcommand("supervise", "run one attempt (used by the agent)");
@@ -160,5 +217,7 @@ int main(int argc, char** argv) {
     return proc::supervise(proc::AttemptFolder(folder));
   }
   configure_log("zed-agent", options.verbose ? LogLevel::debug : LogLevel::info);
+  if (*join_command) return report(join(join_options));
+  options.state = state_of(options.state).string();
   return report(run(options));
 }

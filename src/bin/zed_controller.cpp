@@ -9,6 +9,9 @@
 
 #include "base/log.hpp"
 #include "bin/controller_shell.hpp"
+#include "bin/identity_files.hpp"
+#include "bin/init.hpp"
+#include "http/admit.hpp"
 #include "journal/journal.hpp"
 #include "net/signals.hpp"
 #include "proc/launch.hpp"
@@ -23,18 +26,82 @@ struct RunOptions {
   std::string machine;
   std::string socket;
   std::string cookie_file;
-  std::string listen = "127.0.0.1";
+  std::string listen;  ///< empty: everywhere beneath TLS, else 127.0.0.1
   std::uint16_t port = 4371;
+  std::uint16_t http_port = 4372;
+  bool plain = false;  ///< TCP without TLS, to anywhere
   double lost_after_s = 30;
   bool verbose = false;
   std::string agent_state;  ///< takeover: whose copy of the journal
   bool force = false;
 };
 
+struct InitOptions {
+  std::string state;
+  std::string name;
+  std::vector<std::string> hosts;
+  std::string passphrase_file;
+  std::string authority;
+};
+
+std::filesystem::path state_of(const std::string& given) {
+  return given.empty() ? bin::default_state("controller") : std::filesystem::path(given);
+}
+
+Status init(const InitOptions& options) {
+  ZED_TRY(const std::string passphrase,
+          bin::read_passphrase(options.passphrase_file, options.authority.empty()));
+  const std::filesystem::path state = state_of(options.state);
+  const std::string name = options.name.empty() ? bin::machine_name() : options.name;
+  ZED_TRY(const std::string authority,
+          bin::init_fleet({state, name, options.hosts, passphrase, options.authority}));
+  std::printf("the fleet's certificate authority: %s\n"
+              "keep a copy of %s and the passphrase elsewhere\n"
+              "start the controller: zed-controller run%s\n",
+              authority.c_str(), (state / "pki/ca-key.pem").c_str(),
+              options.state.empty() ? "" : (" --state " + options.state).c_str());
+  return {};
+}
+
+Status issue(const InitOptions& options) {
+  ZED_TRY(const std::string passphrase, bin::read_passphrase(options.passphrase_file, false));
+  ZED_CHECK(bin::issue_anew(state_of(options.state), passphrase));
+  std::printf("new issuing certificate; restart the controller\n");
+  return {};
+}
+
+/// With certificates it is what they say, and people come by TLS too.
+Status use_identity(const RunOptions& options, bin::ControllerConfig& config) {
+  const bin::IdentityFiles files(config.state);
+  if (!files.has_identity()) return {};
+  ZED_TRY(const auto tls, files.load_tls());
+  const auto own = tls->own();
+  if (!own || own->identity.role != pki::Role::controller)
+    return fail(ErrorCode::refused, files.folder().string() + " holds no controller's certificate",
+                "zed-controller init makes one");
+  if (!options.name.empty() && options.name != own->identity.host())
+    return fail(ErrorCode::invalid,
+                "the certificate here is that of " + own->identity.node + ", not of " +
+                    options.name,
+                "leave out --name");
+  config.identity = files;
+  config.beam.name = own->identity.node;
+  config.beam.listen.host = options.listen.empty() ? "0.0.0.0" : options.listen;
+  http::TcpDoor door;
+  door.endpoint = {config.beam.listen.host, options.http_port};
+  ZED_TRY(door.token, http::load_or_make_token(config.state / "operator.token"));
+  ZED_TRY(door.view_token, http::load_or_make_token(config.state / "viewer.token"));
+  config.http.tcp = std::move(door);
+  return {};
+}
+
 Result<bin::ControllerConfig> config_of(const RunOptions& options) {
   bin::ControllerConfig config;
   config.state = std::filesystem::absolute(options.state);
-  ZED_TRY(auto name, NodeName::parse(options.name));
+  ZED_CHECK(use_identity(options, config));
+  std::string own_name =
+      config.identity ? config.beam.name.substr(config.beam.name.find('@') + 1) : options.name;
+  ZED_TRY(auto name, NodeName::parse(own_name));
   if (!options.machine.empty()) {
     ZED_TRY(config.machine, NodeName::parse(options.machine));
   }
@@ -43,7 +110,14 @@ Result<bin::ControllerConfig> config_of(const RunOptions& options) {
   std::filesystem::path cookie = options.cookie_file;
   ZED_TRY(config.beam.cookie,
           bin::read_cookie(own_cookie ? config.state / "cookie" : cookie, own_cookie));
-  config.beam.listen = {options.listen, options.port};
+  if (!config.identity)
+    config.beam.listen.host = options.listen.empty() ? "127.0.0.1" : options.listen;
+  config.beam.listen.port = options.port;
+  if (options.plain) {
+    log_warning("--dangerously-allow-plain-tcp: whoever reaches this machine's ports can read and "
+                "change what the fleet says");
+    config.beam.exposure = net::Exposure::plain_everywhere;
+  }
   config.beam.epmd = beam::Epmd::register_if_running;
   config.http.socket_path =
       options.socket.empty() ? (config.state / "controller.sock").string() : options.socket;
@@ -93,12 +167,17 @@ Status run(const RunOptions& options, bool takes_over) {
 }
 
 void add_options(CLI::App& command, RunOptions& options) {
-  command.add_option("--state", options.state, "folder of the journal")->required();
-  command.add_option("--name", options.name, "its Erlang node is zed_controller@NAME")->required();
+  command.add_option("--state", options.state, "folder of the journal");
+  command.add_option("--name", options.name,
+                     "its Erlang node is zed_controller@NAME; after init: by its certificate");
   command.add_option("--machine", options.machine, "the node on this machine, if it has an agent");
   command.add_option("--socket", options.socket, "UNIX socket for clients");
   command.add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
-  command.add_option("--listen", options.listen, "address to listen on");
+  command.add_option("--listen", options.listen, "address to listen on (all, after init)");
+  command.add_option("--http-port", options.http_port,
+                     "port for zedctl and joins from other machines; 0: any");
+  command.add_flag("--dangerously-allow-plain-tcp", options.plain,
+                   "TCP without TLS to any machine: for closed test networks only");
   command.add_option("--port", options.port, "port for agents and shells; 0: any");
   command.add_option("--lost-after", options.lost_after_s,
                      "seconds of silence until a node is lost");
@@ -120,6 +199,19 @@ int main(int argc, char** argv) {
       ->required();
   takeover_command->add_flag("--force", options.force,
                              "although agents name another machine as the one with the copy");
+  InitOptions init_options;
+  CLI::App* init_command = app.add_subcommand("init", "make a fleet's certificate authority");
+  CLI::App* issue_command = app.add_subcommand("issue", "make a new issuing certificate");
+  for (CLI::App* command : {init_command, issue_command}) {
+    command->add_option("--state", init_options.state, "folder of the controller");
+    command->add_option("--passphrase-file", init_options.passphrase_file,
+                        "its first line; else it is asked");
+  }
+  init_command->add_option("--name", init_options.name, "of the controller (this machine's name)");
+  init_command->add_option("--authority", init_options.authority,
+                           "go on with the authority of this copy of a controller's pki folder");
+  init_command->add_option("--host", init_options.hosts,
+                           "a name or address by which others reach it; may be repeated");
   CLI::App* version_command = app.add_subcommand("version", "print the version");
   CLI11_PARSE(app, argc, argv);
 
@@ -128,7 +220,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   configure_log("zed-controller", options.verbose ? LogLevel::debug : LogLevel::info);
-  auto status = run(options, takeover_command->parsed());
+  options.state = state_of(options.state).string();
+  auto status = init_command->parsed()    ? init(init_options)
+                : issue_command->parsed() ? issue(init_options)
+                                          : run(options, takeover_command->parsed());
   if (status) return 0;
   std::fprintf(stderr, "zed-controller: %s\n", status.error().describe().c_str());
   return 1;
