@@ -1,4 +1,5 @@
 #include "cli/arguments.hpp"
+#include "spec/quantity.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -47,6 +48,8 @@ private:
   ResumeCommand resume_;
   MatchCommand match_;
   api::SyncToRemote sync_;
+  api::ExpireBranch expire_;
+  bool never_ = false;
 };
 
 Grammar::Grammar() {
@@ -148,6 +151,11 @@ void Grammar::add_jobs() {
   dispatch->add_flag("--again", dispatch_.again, "a new run of a job that succeeded");
   dispatch->add_option("--from", dispatch_.from, "with --again: begin at this checkpoint")
       ->type_name("@CHECKPOINT");
+  dispatch
+      ->add_option("--array", dispatch_.array,
+                   "a job for each value, {NAME} in its command; several: each combination")
+      ->type_name("NAME=VALUE,...")
+      ->allow_extra_args(false);
   dispatch->add_flag("--wait", dispatch_.wait, "until it ends; the status is the job's");
   dispatch->footer("Words after -- replace the command of the cluster file.");
   auto* logs = add(app_, "logs", "what a job wrote", [this] {
@@ -205,6 +213,25 @@ void Grammar::add_orders() {
   sync->add_option("DATASET", sync_.dataset, "there, with its pool: tank/models/llama")
       ->required()
       ->type_name("");
+  auto* expire = add(app_, std::string(api::ExpireBranch::tag),
+                     "let a branch be destroyed after a time", [this] { return Order{expire_}; });
+  expire->add_option("BRANCH", expire_.branch, "jobs/finetune-001.1a2b")
+      ->required()
+      ->type_name("");
+  auto* after = expire->add_option_function<std::string>(
+      "--after",
+      [this](const std::string& text) {
+        auto duration = spec::parse_duration(text);
+        if (!duration) throw CLI::ValidationError("--after", duration.error().describe());
+        expire_.after = *duration;
+      },
+      "\"30 days\": at least a day");
+  after->type_name("TIME");
+  expire->add_flag("--never", never_, "it stays, as all do by themselves")->excludes(after);
+  expire->final_callback([this] {
+    if (!never_ && !expire_.after)
+      throw CLI::ValidationError("expire", "says neither --after TIME nor --never");
+  });
   add_duty("cordon", api::NodeDuty::cordon, "no new jobs on a node");
   add_duty("uncordon", api::NodeDuty::uncordon, "take a node back");
   add_duty("drain", api::NodeDuty::drain, "cordon a node and move what runs there");

@@ -8,6 +8,7 @@
 
 #include "base/id.hpp"
 #include "base/text.hpp"
+#include "cli/axis.hpp"
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
@@ -146,6 +147,9 @@ struct Send {
   Result<ExitCode> operator()(const api::SyncToRemote& sync) const {
     return send(sync, "sending " + sync.snapshot + " to " + sync.destination, import_limit);
   }
+  Result<ExitCode> operator()(const api::ExpireBranch& expire) const {
+    return send(expire, "expiry of " + expire.branch);
+  }
   template <class Operation> Result<ExitCode> operator()(const Operation&) const {
     return fail(ErrorCode::internal, std::string(Operation::tag) + " is no simple order");
   }
@@ -204,6 +208,10 @@ Result<ExitCode> carry_out(Context& context, const DispatchCommand& command) {
   if (!command.fallback.empty()) {
     ZED_TRY(request.fallback, parse_preference(command.fallback));
   }
+  ZED_TRY(request.array, parse_axes(command.array));
+  if (command.wait && !command.array.empty())
+    return fail(ErrorCode::invalid, "--wait waits for one job, not for an array",
+                "zedctl jobs shows them");
   ZED_TRY(request.uuid, random_uuid());
   ZED_TRY(auto reply, submit(context, request));
   const bool never = reply.rejection && reply.rejection->is_impossible();

@@ -53,6 +53,7 @@ struct DispatchCommand {
   std::vector<std::string> fallback;
   bool again = false;
   std::string from;
+  std::vector<std::string> array;  ///< "lr=0.1,0.01"
   bool wait = false;
 };
 struct LogsCommand {

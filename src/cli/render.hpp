@@ -22,6 +22,7 @@ std::string render(const api::JobsReply& reply, const View& view);
 std::string render(const api::CheckpointsReply& reply, const View& view);
 std::string render(const api::WhyReply& reply, const View& view);
 std::string render(const api::DispatchReply& reply, const View& view);
+std::string render(const api::ExpireReply& reply, const View& view);
 std::string render(const api::ForkReply& reply, const View& view);
 std::string render(const api::JobReply& reply, const View& view);
 /// What a rollback with --discard destroys, or leaves as a branch: before asking.

@@ -191,10 +191,22 @@ std::string render(const api::WhyReply& reply, const View& view) {
 }
 
 std::string render(const api::DispatchReply& reply, const View& view) {
+  if (!reply.array.empty()) {
+    std::string text = plural(reply.array.size(), "job") + ":\n";
+    for (const api::JobRow& job : reply.array)
+      text += "  " + sentence_of(job) + "\n";
+    return text + safety_of(reply.safe, view);
+  }
   std::string text = sentence_of(reply.job) + "\n";
   if (reply.placement) text += place_of(reply.placement) + "\n";
   if (reply.rejection) text += rejection_text(*reply.rejection, view);
   return text + safety_of(reply.safe, view);
+}
+
+std::string render(const api::ExpireReply& reply, const View& view) {
+  if (!reply.at) return printable(reply.branch) + " stays until somebody removes it\n";
+  return printable(reply.branch) + " may be destroyed after " + clock_text(*reply.at, view) +
+         "; that is announced a day before\n";
 }
 
 std::string render(const api::ForkReply& reply, const View& view) {
