@@ -26,7 +26,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build" / "release"
 BOOT_SECONDS = 240
-LONGEST_SCRIPT = 24_000  # what the serial port takes without losing a byte
+LONGEST_SCRIPT = 24_000
+ACKNOWLEDGED_SECONDS = 15
+TRIES = 8
 
 
 class LabError(AssertionError):
@@ -119,6 +121,7 @@ class Machine:
         self.boots = 0
         self.lock = threading.Lock()
         self.answers = {}
+        self.begun = set()
         self.changed = threading.Condition(self.lock)
         self.next_number = 0
 
@@ -151,6 +154,7 @@ class Machine:
         with self.lock:
             self.ready = False
             self.answers = {}
+            self.begun = set()
         threading.Thread(target=self._listen, args=(self.control,), daemon=True).start()
         if wait:
             self.wait_ready()
@@ -223,8 +227,12 @@ class Machine:
         with self.lock:
             self.next_number += 1
             number = self.next_number
-            self.control.sendall(f"{number} {encoded}\n".encode())
-        return number
+            for _ in range(TRIES):
+                # The first line end closes what was lost of a line before.
+                self.control.sendall(f"\n{number} {len(encoded)} {encoded}\n".encode())
+                if self.changed.wait_for(lambda: number in self.begun or self._ended(), ACKNOWLEDGED_SECONDS):
+                    return number
+        raise LabError(f"{self.name} does not listen: {script}\n{self.last_words()}")
 
     def answer(self, number, timeout=180, check=True, script="a script"):
         with self.changed:
@@ -284,6 +292,8 @@ class Machine:
         with self.changed:
             if words[0] == "ready":
                 self.ready = True
+            elif words[0] == "got" and words[-1].isdigit():
+                self.begun.add(int(words[-1]))
             elif len(words) == 3 and words[0].isdigit() and words[1].isdigit():
                 text = base64.b64decode(words[2] or "").decode(errors="replace")
                 self.answers[int(words[0])] = (int(words[1]), text)
