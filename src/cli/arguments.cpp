@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/membership_arguments.hpp"
+
 namespace zed::cli {
 namespace {
 
@@ -47,6 +49,7 @@ private:
   RollbackCommand rollback_;
   ResumeCommand resume_;
   MatchCommand match_;
+  MembershipArguments membership_;
   api::SyncToRemote sync_;
   api::ExpireBranch expire_;
   bool never_ = false;
@@ -63,6 +66,10 @@ Grammar::Grammar() {
   add_jobs();
   add_orders();
   add_rest();
+  membership_.add_to(app_, [this](CLI::App& parent, const std::string& name,
+                                  const std::string& help, std::function<Command()> make) {
+    return add(parent, name, help, std::move(make));
+  });
   add_dev();
 }
 

@@ -26,6 +26,14 @@ Result<ExitCode> carry_out(Context& context, const RollbackCommand& command);
 Result<ExitCode> carry_out(Context& context, const ResumeCommand& command);
 Result<ExitCode> carry_out(Context& context, const Order& command);
 
+// membership: commands_membership.cpp
+Result<ExitCode> carry_out(Context& context, const LoginCommand& command);
+Result<ExitCode> carry_out(Context& context, const ContextCommand& command);
+Result<ExitCode> carry_out(Context& context, const CreateTokenCommand& command);
+Result<ExitCode> carry_out(Context& context, const ListTokensCommand& command);
+Result<ExitCode> carry_out(Context& context, const ForgetNodeCommand& command);
+Result<ExitCode> carry_out(Context& context, const ShellConfigCommand& command);
+
 // no controller needed: run.cpp
 Result<ExitCode> carry_out(Context& context, const VersionCommand& command);
 Result<ExitCode> carry_out(Context& context, const CompletionCommand& command);

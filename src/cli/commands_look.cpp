@@ -228,8 +228,10 @@ Result<ExitCode> carry_out(Context& context, const EventsCommand& command) {
 
 Result<ExitCode> carry_out(Context& context, const NamesCommand& command) {
   // A shell waits: no controller means no names, not an error on the person's prompt.
-  ZED_TRY(std::string path, find_controller(context.options().socket));
-  http::Client client({path, names_limit, context.interrupt().fd()});
+  ZED_TRY(http::ClientOptions options, find_controller(context.options().socket));
+  options.time_limit = names_limit;
+  options.interrupt_fd = context.interrupt().fd();
+  http::Client client(std::move(options));
   std::string text;
   std::set<std::string> seen;
   for (const std::string& name : names_of(client, command.kind))

@@ -1,5 +1,6 @@
 // Who belongs to the fleet, and which fleet this machine speaks to.
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.hpp"

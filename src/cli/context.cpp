@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "cli/dev_fleet.hpp"
+#include "cli/fleets.hpp"
 #include "cli/render.hpp"
 #include "http/status.hpp"
 
 namespace zed::cli {
 namespace {
 
-constexpr const char* system_socket = "/run/zed/controller.sock";
 constexpr std::size_t narrowest_terminal = 40;
 
 /// Written by the signal's handler: nothing else may touch it.
@@ -37,6 +37,14 @@ extern "C" void on_interrupt(int) {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+/// Where a controller puts its socket if nobody says where (bin/init.hpp default_state).
+std::vector<std::string> usual_sockets() {
+  std::string state = environment("XDG_STATE_HOME");
+  if (state.empty()) state = environment("HOME") + "/.local/state";
+  return {"/run/zed/controller.sock", "/var/lib/zed/controller/controller.sock",
+          state + "/zed/controller/controller.sock"};
 }
 
 WallTime wall_now() {
@@ -133,14 +141,28 @@ bool Interrupt::sleep(Millis time) const {
   return !pending();
 }
 
-Result<std::string> find_controller(const std::string& asked) {
-  if (!asked.empty()) return asked;
-  if (std::string named = environment("ZED_CONTROLLER"); !named.empty()) return named;
-  if (auto fleet = current_dev_fleet()) return fleet->socket;
-  struct stat info {};
-  if (::stat(system_socket, &info) == 0) return std::string(system_socket);
+Result<http::ClientOptions> find_controller(const std::string& asked) {
+  const auto at_socket = [](std::string path) {
+    http::ClientOptions options;
+    options.socket_path = std::move(path);
+    return options;
+  };
+  if (!asked.empty()) return at_socket(asked);
+  if (std::string named = environment("ZED_CONTROLLER"); !named.empty()) return at_socket(named);
+  ZED_TRY(const auto fleet, current_fleet());
+  if (fleet) {
+    http::ClientOptions options;
+    ZED_TRY(options.remote, door_of(*fleet));
+    return options;
+  }
+  if (auto dev = current_dev_fleet()) return at_socket(dev->socket);
+  for (const std::string& path : usual_sockets()) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0) return at_socket(path);
+  }
   return fail(ErrorCode::unavailable, "no controller is known on this machine",
-              "zedctl dev up starts a development fleet; ZED_CONTROLLER or --socket name another");
+              "zedctl dev up starts a development fleet, zedctl login uses one elsewhere; "
+              "ZED_CONTROLLER or --socket name a socket");
 }
 
 Context::Context(Common options, Terminal terminal, const Interrupt& interrupt)
@@ -162,8 +184,9 @@ View Context::error_view() const {
 
 Result<http::Client*> Context::client() {
   if (!client_) {
-    ZED_TRY(std::string path, find_controller(options_.socket));
-    client_.emplace(http::ClientOptions{path, seconds(30), interrupt_.fd()});
+    ZED_TRY(http::ClientOptions options, find_controller(options_.socket));
+    options.interrupt_fd = interrupt_.fd();
+    client_.emplace(std::move(options));
   }
   return &*client_;
 }

@@ -37,9 +37,10 @@ private:
   int fd_ = -1;
 };
 
-/// Where the controller's socket is: `asked`, $ZED_CONTROLLER, the development fleet that was
-/// started last, /run/zed/controller.sock. Errors: `unavailable`, naming how to start or name one.
-Result<std::string> find_controller(const std::string& asked);
+/// The way to the controller: the socket `asked` or $ZED_CONTROLLER, the fleet that this person is
+/// logged in to (cli/fleets.hpp), the development fleet that was started last, a controller of this
+/// machine at its usual place. Errors: `unavailable`, naming how to start or name one.
+Result<http::ClientOptions> find_controller(const std::string& asked);
 
 class Context {
 public:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/operations.hpp"
+#include "cli/membership.hpp"
 
 namespace zed::cli {
 
@@ -115,7 +116,9 @@ struct DevKill {
 using Command = std::variant<CheckFile, FormatFile, PlanFile, ApplyFile, Look, MatchCommand,
                              AddModelCommand, DispatchCommand, LogsCommand, EventsCommand,
                              RollbackCommand, ResumeCommand, Order, VersionCommand,
-                             CompletionCommand, NamesCommand, DevUp, DevDown, DevStatus, DevKill>;
+                             CompletionCommand, NamesCommand, DevUp, DevDown, DevStatus, DevKill,
+                             LoginCommand, ContextCommand, CreateTokenCommand, ListTokensCommand,
+                             ForgetNodeCommand, ShellConfigCommand>;
 
 struct Invocation {
   Common common;

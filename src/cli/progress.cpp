@@ -54,8 +54,10 @@ Narrator::Narrator(Context& context, std::string subject)
       began_ms_(monotonic_ms()) {
   auto first = context.client();
   if (!first) return;
-  client_.emplace(
-      http::ClientOptions{(*first)->socket_path(), seconds(2), context.interrupt().fd()});
+  http::ClientOptions options = (*first)->options();
+  options.time_limit = seconds(2);
+  options.interrupt_fd = context.interrupt().fd();
+  client_.emplace(std::move(options));
   auto events = client_->call(api::ListEvents{0, 1});
   if (events && !events->events.empty()) last_event_ = events->events.back().number;
 }
