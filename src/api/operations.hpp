@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/daily.hpp"
 #include "api/model_operations.hpp"
 #include "api/replies.hpp"
 #include "base/describe.hpp"
@@ -381,14 +382,18 @@ struct ListTokens {
 };
 
 using Request =
-    std::variant<GetStatus, ListNodes, ListModels, ShowModel, FitModel, RegisterModel, AliasModel, RemoveModel, ShowLineage, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
+    std::variant<GetStatus, ListNodes, ListModels, ShowModel, FitModel, RegisterModel, AliasModel,
+                 RemoveModel, ShowLineage, ListJobs, ListCheckpoints, MatchNodes, WhyJob,
                  ListEvents, ListTransfers, ReadJobLog, MakePlan, Apply, AddModel, SyncToRemote,
-                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty, ForgetNode, ExpireBranch, CreateToken, ListTokens>;
+                 Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty,
+                 ForgetNode, ExpireBranch, CreateToken, ListTokens, ListGpus, ListDatasets,
+                 ListFiles, ReadFile, ReadMetrics, DiffCheckpoints, Replicate, Prune, RunJob, Exec,
+                 ExecTend>;
 
 /// Who asks, for the audit line and for `by`.
 struct Caller {
-  std::string who;   ///< "uid 1000", "zed@server", a certificate's name
-  std::string door;  ///< "socket", "http", "https", "erlang"
+  std::string who;         ///< "uid 1000", "zed@server", a certificate's name
+  std::string door;        ///< "socket", "http", "https", "erlang"
   bool may_change = true;  ///< an operator's; a viewer only looks
   std::string from = {};   ///< address, where there is one
 };

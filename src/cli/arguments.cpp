@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/daily_arguments.hpp"
+
 #include "cli/membership_arguments.hpp"
 
 namespace zed::cli {
@@ -49,6 +51,7 @@ private:
   RollbackCommand rollback_;
   ResumeCommand resume_;
   MatchCommand match_;
+  DailyArguments daily_;
   MembershipArguments membership_;
   api::SyncToRemote sync_;
   api::ExpireBranch expire_;
@@ -65,6 +68,9 @@ Grammar::Grammar() {
   add_looks();
   add_jobs();
   add_orders();
+  daily_.add_to([this](const std::string& name, const std::string& help,
+                       std::function<Command()> make) { return add(app_, name, help, make); },
+                common_.watch);
   add_rest();
   membership_.add_to(app_, [this](CLI::App& parent, const std::string& name,
                                   const std::string& help, std::function<Command()> make) {
@@ -75,7 +81,9 @@ Grammar::Grammar() {
 
 void Grammar::add_common(CLI::App& app) {
   app.add_flag("--json", common_.json, "print the reply as JSON (docs/zedctl.md)");
-  app.add_option("-o", output_, "\"wide\": more columns")->check(CLI::IsMember({"wide"}));
+  app.add_option("-o", output_, "\"wide\": more columns; \"json\"; \"csv\": rows for a spreadsheet")
+      ->check(CLI::IsMember({"wide", "json", "csv"}))
+      ->type_name("FORM");
   app.add_flag("-y,--yes", common_.yes, "do not ask");
   app.add_flag("--no-color", common_.no_color, "no colours (also NO_COLOR)");
   app.add_option("--socket", common_.socket, "the controller's socket (also ZED_CONTROLLER)")
@@ -222,9 +230,7 @@ void Grammar::add_orders() {
       ->type_name("");
   auto* expire = add(app_, std::string(api::ExpireBranch::tag),
                      "let a branch be destroyed after a time", [this] { return Order{expire_}; });
-  expire->add_option("BRANCH", expire_.branch, "jobs/finetune-001.1a2b")
-      ->required()
-      ->type_name("");
+  expire->add_option("BRANCH", expire_.branch, "jobs/finetune-001.1a2b")->required()->type_name("");
   auto* after = expire->add_option_function<std::string>(
       "--after",
       [this](const std::string& text) {
@@ -320,11 +326,20 @@ Deepest deepest_of(CLI::App& root) {
   return deepest;
 }
 
+/// Where the words after "--" go; nullptr for commands that take none.
+struct RestOf {
+  std::vector<std::string>* operator()(DispatchCommand& command) const { return &command.argv; }
+  std::vector<std::string>* operator()(RunCommand& command) const { return &command.argv; }
+  std::vector<std::string>* operator()(ExecCommand& command) const { return &command.argv; }
+  template <class Other> std::vector<std::string>* operator()(Other&) const { return nullptr; }
+};
+
 std::variant<Invocation, Said> Grammar::read(const std::vector<std::string>& arguments) {
   // What follows "--" is the job's, whatever it looks like: not for the parser.
   auto marker = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> own(arguments.begin(), marker);
-  if (marker != arguments.end()) dispatch_.argv.assign(marker + 1, arguments.end());
+  std::vector<std::string> rest;
+  if (marker != arguments.end()) rest.assign(marker + 1, arguments.end());
   if (own.empty()) return Said{1, app_.help()};
   std::reverse(own.begin(), own.end());
   try {
@@ -339,25 +354,34 @@ std::variant<Invocation, Said> Grammar::read(const std::vector<std::string>& arg
     return Said{1, std::string("error: ") + error.what() + "\n  next: " + path + " --help\n"};
   }
   common_.wide = output_ == "wide";
+  common_.csv = output_ == "csv";
+  common_.json = common_.json || output_ == "json";
   Invocation invocation{common_, make_()};
-  if (marker != arguments.end() && !std::holds_alternative<DispatchCommand>(invocation.command))
-    return Said{1, "error: only dispatch takes a command after --\n"};
+  std::vector<std::string>* argv = std::visit(RestOf{}, invocation.command);
+  if (argv == nullptr && marker != arguments.end())
+    return Said{1, "error: only run, dispatch and exec take a command after --\n"};
+  if (argv != nullptr) *argv = std::move(rest);
   return invocation;
 }
 
 void collect(const CLI::App& app, const std::string& path, std::vector<CommandShape>& shapes) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (sub->get_group().empty()) continue;
-    CommandShape shape{path + sub->get_name(), sub->get_description(), {}, {}};
+    CommandShape shape{path + sub->get_name(), sub->get_description(), {}, {}, {}};
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_positional()) {
         shape.positionals.push_back(option->get_name(true));
         continue;
       }
+      OptionShape described{{},
+                            option->get_type_size() == 0 ? "" : option->get_type_name(),
+                            option->get_description()};
       for (const std::string& name : option->get_snames())
-        shape.options.push_back("-" + name);
+        described.names.push_back("-" + name);
       for (const std::string& name : option->get_lnames())
-        shape.options.push_back("--" + name);
+        described.names.push_back("--" + name);
+      shape.options.insert(shape.options.end(), described.names.begin(), described.names.end());
+      shape.described.push_back(std::move(described));
     }
     const std::string inner = shape.path + " ";
     shapes.push_back(std::move(shape));

@@ -18,12 +18,20 @@ struct Said {
 /// `arguments` without the program's name.
 std::variant<Invocation, Said> read_arguments(const std::vector<std::string>& arguments);
 
-/// One command as completion sees it.
+/// An option for people: "-r,--requires" KEY=VALUE and what it is for.
+struct OptionShape {
+  std::vector<std::string> names;  ///< "-r", "--requires"
+  std::string value;               ///< "KEY=VALUE"; empty: a flag
+  std::string help;
+};
+
+/// One command as completion and the manual page see it.
 struct CommandShape {
   std::string path;  ///< "model add"
   std::string help;
   std::vector<std::string> options;      ///< "--json", "-o"
   std::vector<std::string> positionals;  ///< "JOB", "NODE", "FILE", "JOB@CHECKPOINT", "SHELL"
+  std::vector<OptionShape> described;    ///< the same options
 };
 /// All commands, in the order of the help.
 std::vector<CommandShape> command_shapes();

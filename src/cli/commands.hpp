@@ -1,7 +1,9 @@
 #pragma once
 // Each command carried out: ask, render, give the exit status. An Error is reported by run().
 
+#include "base/json.hpp"
 #include "cli/context.hpp"
+#include "cli/csv.hpp"
 #include "cli/invocation.hpp"
 
 namespace zed::cli {
@@ -34,9 +36,25 @@ Result<ExitCode> carry_out(Context& context, const ListTokensCommand& command);
 Result<ExitCode> carry_out(Context& context, const ForgetNodeCommand& command);
 Result<ExitCode> carry_out(Context& context, const ShellConfigCommand& command);
 
+// looking closely: commands_look_closely.cpp, commands_copy.cpp
+Result<ExitCode> carry_out(Context& context, const MetricsCommand& command);
+Result<ExitCode> carry_out(Context& context, const FilesCommand& command);
+Result<ExitCode> carry_out(Context& context, const TopCommand& command);
+Result<ExitCode> carry_out(Context& context, const DiffCommand& command);
+Result<ExitCode> carry_out(Context& context, const CopyCommand& command);
+
+// moving and thinning by hand: commands_copies.cpp
+Result<ExitCode> carry_out(Context& context, const ReplicateCommand& command);
+Result<ExitCode> carry_out(Context& context, const PruneCommand& command);
+
+// commands as jobs, and beside them: commands_run.cpp, commands_exec.cpp
+Result<ExitCode> carry_out(Context& context, const RunCommand& command);
+Result<ExitCode> carry_out(Context& context, const ExecCommand& command);
+
 // no controller needed: run.cpp
 Result<ExitCode> carry_out(Context& context, const VersionCommand& command);
 Result<ExitCode> carry_out(Context& context, const CompletionCommand& command);
+Result<ExitCode> carry_out(Context& context, const ManualCommand& command);
 
 // the development fleet: dev.cpp
 Result<ExitCode> carry_out(Context& context, const DevUp& command);
@@ -52,6 +70,11 @@ Result<ExitCode> ask_and_print(Context& context, const Operation& operation,
   ZED_TRY(std::string text, client->call_text(Operation::tag, to_value(operation)));
   if (context.options().json) {
     context.print(text);
+    return ExitCode::done;
+  }
+  if (context.options().csv) {
+    ZED_TRY(Value value, parse_json(text, {std::size_t{64} << 20, 64}));
+    context.print(to_csv(value));
     return ExitCode::done;
   }
   ZED_TRY(auto reply, http::Client::read_reply<typename Operation::Reply>(text));

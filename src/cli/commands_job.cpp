@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/axis.hpp"
 #include "cli/commands.hpp"
+#include "cli/orders.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/typed.hpp"
@@ -19,61 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Millis import_limit = minutes(24 * 60);
-constexpr Millis order_limit = minutes(10);
 constexpr Millis wait_every{500};
 /// A wait outlives a controller that restarts, for so many looks without an answer.
 constexpr int most_misses = 240;
 constexpr int most_submits = 20;
 constexpr Millis resend_after{500};
-
-/// Marks a submit, so that sending it twice is one job.
-Result<std::string> random_uuid() {
-  std::array<std::uint8_t, 16> bytes{};
-  if (::getentropy(bytes.data(), bytes.size()) != 0)
-    return fail(net::system_error(errno, "get random bytes"));
-  return hex_of(bytes);
-}
-
-/// Sends an order that may take a while, and tells what happens meanwhile.
-template <class Operation>
-Result<typename Operation::Reply> order(Context& context, const Operation& operation,
-                                        const std::string& doing, Millis limit = order_limit) {
-  ZED_TRY(http::Client * client, context.client());
-  client->set_time_limit(limit);
-  Narrator narrator(context, "");
-  return client->call(operation, {seconds(1), [&] { narrator.tell_elapsed(doing); }});
-}
-
-template <class Reply> void print_reply(Context& context, const Reply& reply) {
-  context.print(context.options().json ? to_json(api::encode_reply(reply)) + "\n"
-                                       : render(reply, context.view()));
-}
-
-bool is_over(JobState state) {
-  switch (state) {
-  case JobState::succeeded:
-  case JobState::failed:
-  case JobState::cancelled:
-  case JobState::stopped: return true;
-  case JobState::pending:
-  case JobState::preparing:
-  case JobState::running:
-  case JobState::checkpointing:
-  case JobState::stopping:
-  case JobState::lost:
-  case JobState::waiting: return false;
-  }
-  return false;
-}
-
-Result<api::JobRow> find_job(http::Client& client, const JobId& id) {
-  ZED_TRY(auto jobs, client.call(api::ListJobs{true}));
-  for (api::JobRow& job : jobs.jobs)
-    if (job.id == id) return std::move(job);
-  return fail(ErrorCode::not_found, "the job is gone from the controller's list",
-              "zedctl jobs --all");
-}
 
 /// Until the job is over. The status is the job's: done if it succeeded.
 Result<ExitCode> wait_for(Context& context, api::JobRow job) {
@@ -145,7 +96,7 @@ struct Send {
     return send(checkpoint, "waiting for a checkpoint of " + checkpoint.job);
   }
   Result<ExitCode> operator()(const api::SyncToRemote& sync) const {
-    return send(sync, "sending " + sync.snapshot + " to " + sync.destination, import_limit);
+    return send(sync, "sending " + sync.snapshot + " to " + sync.destination, moving_limit);
   }
   Result<ExitCode> operator()(const api::ExpireBranch& expire) const {
     return send(expire, "expiry of " + expire.branch);
@@ -181,7 +132,7 @@ Result<ExitCode> carry_out(Context& context, const AddModelCommand& command) {
   if (command.node.empty() && !fs::exists(request.path, error))
     return fail(ErrorCode::not_found, "there is no " + request.path,
                 "name a file or folder of this machine, or its machine by --node");
-  auto reply = order(context, request, "importing " + request.path, import_limit);
+  auto reply = order(context, request, "importing " + request.path, moving_limit);
   if (!reply && reply.error().code == ErrorCode::cancelled) {
     context.note("\nthe import may go on without us.\n  next: zedctl models and zedctl transfers "
                  "show it\n");

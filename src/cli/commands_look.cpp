@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/csv.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/render_models.hpp"
@@ -31,6 +32,10 @@ template <class Operation> Result<Answer> answer_to(Context& context, const Oper
   ZED_TRY(http::Client * client, context.client());
   ZED_TRY(std::string json, client->call_text(Operation::tag, to_value(operation)));
   if (context.options().json) return Answer{std::move(json), ""};
+  if (context.options().csv) {
+    ZED_TRY(Value value, parse_json(json, {std::size_t{64} << 20, 64}));
+    return Answer{"", to_csv(value)};
+  }
   ZED_TRY(auto reply, http::Client::read_reply<typename Operation::Reply>(json));
   return Answer{"", render(reply, context.view())};
 }
@@ -51,7 +56,8 @@ struct Ask {
 };
 
 Result<ExitCode> watch(Context& context, const api::Request& question) {
-  const bool redraws = context.terminal().output && !context.options().json;
+  const bool plain = !context.options().json && !context.options().csv;
+  const bool redraws = context.terminal().output && plain;
   std::string last;
   for (;;) {
     auto answer = std::visit(Ask{context}, question);
@@ -65,7 +71,7 @@ Result<ExitCode> watch(Context& context, const api::Request& question) {
     if (redraws)
       context.print("\x1b[H\x1b[2J" + now + (away ? "the controller is away\n" : ""));
     else if (now != last)
-      context.print((last.empty() || context.options().json ? "" : "\n") + now);
+      context.print((last.empty() || !plain ? "" : "\n") + now);
     last = now;
     if (!context.interrupt().sleep(watch_every)) return ExitCode::done;
   }
@@ -148,6 +154,10 @@ std::vector<std::string> names_of(http::Client& client, const std::string& kind)
     if (auto reply = client.call(api::ListNodes{}))
       for (const auto& row : reply->nodes)
         names.push_back(row.node.name.str());
+  if (kind == "datasets")
+    if (auto reply = client.call(api::ListDatasets{}))
+      for (const auto& row : reply->datasets)
+        names.push_back(row.dataset);
   if (kind == "models")
     if (auto reply = client.call(api::ListModels{}))
       for (const auto& row : reply->models)

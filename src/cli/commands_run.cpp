@@ -180,8 +180,7 @@ private:
   }
 
   Result<ExitCode> end() const {
-    context_.note(sentence_of(job_) + (job_.reason.empty() ? "" : ": " + printable(job_.reason)) +
-                  "\n");
+    context_.note(sentence_of(job_) + "\n");
     return job_.state == JobState::succeeded ? ExitCode::done : ExitCode::error;
   }
 

@@ -7,8 +7,10 @@ namespace {
 
 /// The KIND of complete-names that a positional or an option's value takes; "files", or "".
 std::string kind_of(const std::string& word) {
-  if (word == "JOB") return "jobs";
-  if (word == "JOB@CHECKPOINT") return "checkpoints";
+  if (word == "JOB" || word == "JOB|DATASET") return "jobs";
+  if (word.find("@CHECKPOINT") != std::string::npos) return "checkpoints";
+  if (word == "DATASET") return "datasets";
+  if (word == "MODEL" || word == "MODEL@VERSION" || word == "--model") return "models";
   if (word == "NODE" || word == "--on" || word == "--node") return "nodes";
   if (word == "FILE" || word == "PROFILE.json" || word == "--socket" || word == "--dir")
     return "files";
@@ -23,7 +25,7 @@ std::string cases(const std::vector<CommandShape>& shapes) {
     std::string words;
     for (const std::string& positional : shape.positionals) {
       if (positional == "SHELL") words = "bash zsh fish";
-      kind = kind_of(positional);
+      if (kind.empty()) kind = kind_of(positional);
     }
     for (const CommandShape& inner : shapes)
       if (inner.path.substr(0, shape.path.size() + 1) == shape.path + " ")
@@ -53,7 +55,7 @@ std::string shared_function(const std::vector<CommandShape>& shapes) {
          "}\n"
          "_zedctl_names() {\n"
          "  case \"$1\" in\n"
-         "    jobs|nodes|models|checkpoints) zedctl complete-names \"$1\" 2>/dev/null ;;\n"
+         "    jobs|nodes|models|datasets|checkpoints) zedctl complete-names \"$1\" 2>/dev/null ;;\n"
          "  esac\n"
          "}\n";
 }
@@ -75,8 +77,10 @@ std::string bash_script(const std::vector<CommandShape>& shapes) {
          "  [ \"$COMP_CWORD\" -gt 2 ] && second=\"${COMP_WORDS[2]}\"\n"
          "  _zedctl_shape \"${COMP_WORDS[1]}\" \"$second\"\n"
          "  case \"$previous\" in\n"
-         "    --on|--node) kind=nodes fixed= ;;\n"
-         "    --socket|--dir) kind=files fixed= ;;\n"
+         "    --on|--node|--to|--code-on) kind=nodes fixed= ;;\n"
+         "    --model) kind=models fixed= ;;\n"
+         "    --data) kind=datasets fixed= ;;\n"
+         "    --socket|--dir|--code) kind=files fixed= ;;\n"
          "  esac\n"
          "  if [ \"${cur#-}\" != \"$cur\" ]; then\n"
          "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
@@ -106,8 +110,10 @@ std::string zsh_script(const std::vector<CommandShape>& shapes) {
          "  local options kind fixed\n"
          "  _zedctl_shape \"$first\" \"$second\"\n"
          "  case \"$previous\" in\n"
-         "    --on|--node) kind=nodes fixed= ;;\n"
-         "    --socket|--dir) kind=files fixed= ;;\n"
+         "    --on|--node|--to|--code-on) kind=nodes fixed= ;;\n"
+         "    --model) kind=models fixed= ;;\n"
+         "    --data) kind=datasets fixed= ;;\n"
+         "    --socket|--dir|--code) kind=files fixed= ;;\n"
          "  esac\n"
          "  if [[ \"$cur\" == -* ]]; then\n"
          "    compadd -- ${=options}\n"

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "api/operations.hpp"
+#include "cli/daily.hpp"
 #include "cli/membership.hpp"
 
 namespace zed::cli {
 
 struct Common {
   bool json = false;
+  bool csv = false;
   bool wide = false;
   bool watch = false;
   bool yes = false;
@@ -113,12 +115,14 @@ struct DevKill {
   std::string folder;
 };
 
-using Command = std::variant<CheckFile, FormatFile, PlanFile, ApplyFile, Look, MatchCommand,
-                             AddModelCommand, DispatchCommand, LogsCommand, EventsCommand,
-                             RollbackCommand, ResumeCommand, Order, VersionCommand,
-                             CompletionCommand, NamesCommand, DevUp, DevDown, DevStatus, DevKill,
-                             LoginCommand, ContextCommand, CreateTokenCommand, ListTokensCommand,
-                             ForgetNodeCommand, ShellConfigCommand>;
+using Command =
+    std::variant<CheckFile, FormatFile, PlanFile, ApplyFile, Look, MatchCommand, AddModelCommand,
+                 DispatchCommand, LogsCommand, EventsCommand, RollbackCommand, ResumeCommand, Order,
+                 VersionCommand, CompletionCommand, NamesCommand, DevUp, DevDown, DevStatus,
+                 DevKill, LoginCommand, ContextCommand, CreateTokenCommand, ListTokensCommand,
+                 ForgetNodeCommand, ShellConfigCommand, RunCommand, MetricsCommand, FilesCommand,
+                 CopyCommand, DiffCommand, ReplicateCommand, PruneCommand, ExecCommand, TopCommand,
+                 ManualCommand>;
 
 struct Invocation {
   Common common;

@@ -106,7 +106,9 @@ TEST(Typed, PreferencesTargetsAndProperties) {
 /// same.
 std::string command_of(std::string_view operation, const std::set<std::string>& commands) {
   static const std::map<std::string_view, std::string> others = {{api::SetNodeDuty::tag, "drain"},
-                                                                 {"tokens", "token list"}};
+                                                                 {"tokens", "token list"},
+                                                                 {api::ReadFile::tag, "cp"},
+                                                                 {api::ExecTend::tag, "exec"}};
 
   if (auto other = others.find(operation); other != others.end()) return other->second;
   std::string command(operation);

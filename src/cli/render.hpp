@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/daily_replies.hpp"
 #include "api/replies.hpp"
 #include "base/result.hpp"
 #include "cli/view.hpp"
@@ -29,6 +30,15 @@ std::string render(const api::JobReply& reply, const View& view);
 std::string render_fork_preview(const api::ForkReply& reply, const View& view);
 /// "finetune is running on server".
 std::string sentence_of(const api::JobRow& job);
+
+// Daily use (render_daily.cpp).
+std::string render(const api::GpusReply& reply, const View& view);
+std::string render(const api::DatasetsReply& reply, const View& view);
+std::string render(const api::FilesReply& reply, const View& view);
+std::string render(const api::MetricsReply& reply, const View& view);
+std::string render(const api::DiffReply& reply, const View& view);
+std::string render(const api::ReplicateReply& reply, const View& view);
+std::string render(const api::PruneReply& reply, const View& view);
 
 // Changes and what happens (render_changes.cpp).
 std::string render(const api::PlanReply& reply, const View& view);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -233,12 +234,24 @@ std::string render(const api::PruneReply& reply, const View& view) {
       plural(static_cast<std::size_t>(std::max<std::int64_t>(0, reply.kept)), "snapshot") +
       " stay (" + printable(reply.keep) + ", and what forks, copies and models need)";
   if (reply.pruned.empty()) return "nothing to prune of " + job + ": " + kept + "\n";
-  Table table({{"NODE"}, {"SNAPSHOT"}, {"FREES", Align::right}});
-  for (const api::PruneRow& row : reply.pruned)
-    table.add({row.node, row.dataset + row.snapshot, show(row.frees)});
   const std::string sum = plural(reply.pruned.size(), "snapshot") + " of " + job + ", " +
                           show(reply.frees) + " or more; " + kept + "\n";
-  return table.render(view) + (reply.dry_run ? "would destroy " : "destroyed ") + sum;
+  if (!reply.dry_run) return "destroyed " + sum;  // which ones was shown before
+  Table table({{"SNAPSHOT"}, {"ON", Align::left, true}, {"FREES", Align::right}});
+  std::vector<std::string> order;
+  std::map<std::string, std::pair<std::vector<std::string>, Bytes>> by_snapshot;
+  for (const api::PruneRow& row : reply.pruned) {
+    const std::string name = row.dataset + row.snapshot;
+    auto [entry, is_new] = by_snapshot.try_emplace(name);
+    if (is_new) order.push_back(name);
+    entry->second.first.push_back(row.node);
+    entry->second.second = entry->second.second + row.frees;
+  }
+  for (const std::string& name : order) {
+    const auto& [nodes, frees] = by_snapshot.at(name);
+    table.add({name, join(nodes, ", "), show(frees)});
+  }
+  return table.render(view) + "would destroy " + sum;
 }
 
 }  // namespace zed::cli

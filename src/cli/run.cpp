@@ -3,6 +3,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
+#include "cli/man.hpp"
 
 namespace zed::cli {
 
@@ -19,6 +20,11 @@ Result<ExitCode> carry_out(Context& context, const VersionCommand&) {
 Result<ExitCode> carry_out(Context& context, const CompletionCommand& command) {
   ZED_TRY(std::string script, completion_script(command.shell, command_shapes()));
   context.print(script);
+  return ExitCode::done;
+}
+
+Result<ExitCode> carry_out(Context& context, const ManualCommand&) {
+  context.print(manual_page(command_shapes(), ZED_VERSION));
   return ExitCode::done;
 }
 

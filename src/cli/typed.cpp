@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/enum.hpp"
 #include "base/text.hpp"
@@ -90,6 +91,56 @@ Result<JobAt> parse_job_at(std::string_view text) {
   if (!parsed.job.empty() && parsed.checkpoint != "@") return parsed;
   return fail(ErrorCode::invalid, "\"" + std::string(text) + "\" names no job and checkpoint",
               "write JOB@CHECKPOINT, like finetune@epoch-20");
+}
+
+Result<FilesAt> parse_files_at(std::string_view text) {
+  // A dataset's name may have a ':' (models/llama:8b), a snapshot's name has none that matters
+  // here: the path begins at the first ':' after '@', or without '@' at the first one.
+  const std::size_t at = text.find('@');
+  const std::size_t colon = text.find(':', at == std::string_view::npos ? 0 : at);
+  FilesAt parsed;
+  if (colon != std::string_view::npos) parsed.path = std::string(text.substr(colon + 1));
+  ZED_TRY(JobAt job, parse_job_at(text.substr(0, colon)));
+  parsed.of = std::move(job.job);
+  parsed.checkpoint = std::move(job.checkpoint);
+  return parsed;
+}
+
+Result<Retention> parse_retention(const std::vector<std::string>& clauses) {
+  Retention keep;
+  for (const std::string& argument : clauses)
+    for (const std::string& text : split(argument, ',')) {
+      auto pair = pair_of(text, "=:");
+      if (!pair)
+        return fail(ErrorCode::invalid, "\"" + text + "\" does not say what to keep",
+                    "write last=5, best=3, metric=loss, mode=min or every=10");
+      std::int64_t count = 0;
+      auto read =
+          std::from_chars(pair->value.data(), pair->value.data() + pair->value.size(), count);
+      const bool is_count = read.ec == std::errc() && count >= 1 &&
+                            read.ptr == pair->value.data() + pair->value.size();
+      const bool wants_count = pair->key == "last" || pair->key == "best" || pair->key == "every";
+      if (wants_count && !is_count)
+        return fail(ErrorCode::invalid, "\"" + pair->value + "\" is no count of checkpoints",
+                    "write " + pair->key + "=5");
+      if (pair->key == "last") {
+        keep.last = count;
+      } else if (pair->key == "best") {
+        keep.best = count;
+      } else if (pair->key == "every") {
+        keep.every = count;
+      } else if (pair->key == "metric") {
+        keep.metric = pair->value;
+      } else if (auto mode = enum_of<Retention::Mode>(pair->value); pair->key == "mode" && mode) {
+        keep.mode = *mode;
+      } else {
+        return pair->key == "mode"
+                   ? fail(ErrorCode::invalid, "\"" + pair->value + "\" is no mode", "min or max")
+                   : unknown_key(pair->key, {"last", "best", "every", "metric", "mode"},
+                                 "clause of --keep");
+      }
+    }
+  return keep;
 }
 
 Result<std::pair<std::string, std::string>> parse_property(std::string_view text) {

@@ -24,6 +24,17 @@ struct JobAt {
 /// "finetune@epoch-20". Errors: `invalid` for an empty job or checkpoint.
 Result<JobAt> parse_job_at(std::string_view text);
 
+struct FilesAt {
+  std::string of;          ///< a job, or a dataset's name
+  std::string checkpoint;  ///< "@epoch-20", or empty
+  std::string path;        ///< may be empty
+};
+/// "finetune@epoch-20:ckpt/model.npz", "finetune:train.py", "models/llama@v1". Errors: `invalid`.
+Result<FilesAt> parse_files_at(std::string_view text);
+
+/// "last=5", "best=3", "metric=loss", "mode=max", "every=10". Errors: `invalid`.
+Result<Retention> parse_retention(const std::vector<std::string>& clauses);
+
 /// "quantized=q4_k_m". Errors: `invalid` without '=' or name.
 Result<std::pair<std::string, std::string>> parse_property(std::string_view text);
 
