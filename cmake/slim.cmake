@@ -1,21 +1,11 @@
-# Programs that are linked for a small memory: the libraries that are not the system's become part
-# of the program, and of those only what is used. What a shared library costs each process is its
-# relocated tables and the pages around each function that is called.
+# Programs that are linked for a small memory: libraries become part of the program, and of those
+# only what is used. What a shared library costs each process is its relocated tables and the pages
+# around each function that is called.
 
 # Whether a program may be linked so here: sanitizers want the shared libraries.
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT ZED_SANITIZE)
   set(zed_slim ON)
 endif()
-
-# zed_slim(zed-agent): the C++ library and Boost inside, what nobody calls left out. It is not
-# exported: a shared library (a GPU driver's, loaded at run time) would get half of its C++ library
-# from here and half from the system's.
-function(zed_slim target)
-  if(zed_slim)
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections
-      -Wl,--exclude-libs,libstdc++.a)
-  endif()
-endfunction()
 
 # zed_static_program(zed-supervise SOURCES main.cpp ROOMS proc core env net base): wholly static, if
 # the static libraries are there. The rooms come from lowest to highest and are named one by one,
