@@ -94,6 +94,17 @@ const MetricSeries& main_series(const std::vector<MetricSeries>& series) {
   return series.front();
 }
 
+/// A figure of the last load with its unit; empty where it is not known.
+std::string figure(const api::GpuRow& row, std::optional<std::int64_t> GpuLoad::*field,
+                   std::string_view unit) {
+  if (!row.load || !((*row.load).*field)) return "";
+  return std::to_string(*((*row.load).*field)) + std::string(unit);
+}
+
+std::string watts(const api::GpuRow& row) {
+  return row.load && row.load->power ? fmt::format("{:.0f} W", *row.load->power) : "";
+}
+
 std::string row_label(const api::FactDifference& fact) {
   return fact.name.empty() ? fact.kind : fact.kind + " " + fact.name;
 }
@@ -111,12 +122,18 @@ std::string render(const api::GpusReply& reply, const View& view) {
                {"DRIVER"},
                {"CUDA"},
                {"OTHERS", Align::right},
+               {"BUSY", Align::right},
+               {"USED", Align::right},
+               {"TEMP", Align::right},
+               {"POWER", Align::right},
                {"UUID", Align::left, true}});
   for (const api::GpuRow& row : reply.gpus)
     table.add({row.node, gpu_name(row.gpu.model, view), vram_of(row.gpu), state_of(row),
                join(row.jobs, ", "), row.gpu.arch, row.gpu.driver, row.gpu.cuda,
                row.gpu.vram_strangers == Bytes{} ? "" : show(row.gpu.vram_strangers),
-               row.gpu.uuid});
+               figure(row, &GpuLoad::utilization, " %"),
+               row.load && row.load->used ? show(*row.load->used) : "",
+               figure(row, &GpuLoad::temperature, " C"), watts(row), row.gpu.uuid});
   if (!view.wide) table.keep(5);
   std::string text = table.render(view);
   for (const api::GpuRow& row : reply.gpus)

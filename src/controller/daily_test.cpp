@@ -125,6 +125,25 @@ TEST(Look, GpusNameTheirJobs) {
   EXPECT_EQ(held, 1u);
 }
 
+TEST(Look, GpusTellHowBusyTheyAre) {
+  World world = lab();
+  GpuLoad load;
+  load.at = WallTime{1000};
+  load.utilization = 93;
+  load.uuid = "GPU-server-0";
+  world.say(world.agent("server"), Heartbeat{gibibytes(1000), gibibytes(200), {load}});
+  auto reply = read<api::GpusReply>(world.must(api::ListGpus{}));
+  std::size_t told = 0;
+  for (const api::GpuRow& row : reply.gpus) {
+    EXPECT_EQ(row.load.has_value(), row.gpu.uuid == "GPU-server-0") << row.gpu.uuid;
+    if (!row.load) continue;
+    ++told;
+    EXPECT_EQ(row.load->utilization, 93);
+    EXPECT_EQ(row.history.size(), 1u);
+  }
+  EXPECT_EQ(told, 1u);
+}
+
 TEST(Look, DatasetsHaveTheirCopies) {
   World world = trained(2);
   auto reply = read<api::DatasetsReply>(world.must(api::ListDatasets{"jobs", false}));

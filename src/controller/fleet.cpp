@@ -165,6 +165,7 @@ void Fleet::removed(const NodeName& node, const DatasetName& dataset, Observed& 
 
 void Fleet::heartbeat(const NodeName& node, const Heartbeat& beat) {
   Node& known = view_.nodes[node];
+  gpu_history_.add(node, beat.loads);
   bool moved = known.pool_free != beat.pool_free || known.memory_free != beat.memory_free;
   known.pool_free = beat.pool_free;
   known.memory_free = beat.memory_free;
@@ -267,6 +268,7 @@ void Fleet::forget(const NodeName& name) {
   view_.attempts.erase(name);
   view_.nodes.erase(name);
   members_.erase(name);
+  gpu_history_.forget(name);
   index_.remove(name);
 }
 

@@ -11,6 +11,7 @@
 
 #include "controller/desired.hpp"
 #include "controller/effects.hpp"
+#include "controller/gpu_history.hpp"
 #include "core/fleet.hpp"
 #include "sched/index.hpp"
 
@@ -74,6 +75,8 @@ public:
 
   // ---- questions
   const FleetView& view() const { return view_; }
+  /// How busy GPUs were lately.
+  const GpuHistory& gpu_history() const { return gpu_history_; }
   const sched::Index& index() const { return index_; }
   sched::Index& index() { return index_; }
   /// Connected, and its inventory is complete: what the view says of it is what is there.
@@ -116,6 +119,7 @@ private:
   std::unordered_map<DatasetId, std::map<NodeName, DatasetName>> copies_;
   std::map<DatasetName, std::map<NodeName, DatasetId>> by_name_;
   std::unordered_map<JobId, std::set<NodeName>> running_;
+  GpuHistory gpu_history_;
 };
 
 }  // namespace zed::controller

@@ -342,9 +342,16 @@ private:
     };
     for (const Attempt& attempt : attempts_)
       if (is_live(attempt) && holds(attempt.gpus)) names.push_back(attempt.dataset.str());
-    for (const Reservation& reservation : demand_.request.reservations)
-      if (reservation.node == node_.name && holds(reservation.gpus)) names.push_back("a promise");
     std::sort(names.begin(), names.end());
+    // A promise whose attempt is there says nothing new.
+    for (const Reservation& reservation : demand_.request.reservations) {
+      bool is_visible =
+          std::any_of(attempts_.begin(), attempts_.end(), [&](const Attempt& attempt) {
+            return is_live(attempt) && attempt.job == reservation.job;
+          });
+      if (reservation.node == node_.name && !is_visible && holds(reservation.gpus))
+        names.push_back("a promise");
+    }
     if (names.size() > 3) {
       std::size_t more = names.size() - 3;
       names.resize(3);

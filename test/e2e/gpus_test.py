@@ -56,16 +56,18 @@ class Reservations(FleetCase):
         for name in ("one", "two"):
             self.fleet.wait_state(RUNNING, name)
             self.assertEqual(self.fleet.job(name)["attempt"], 1)
-        # 24 GB, 8 and 8 of them promised: neither a whole card nor, at 23.99 GiB, a third share is left.
-        for name in ("whole", "third"):
-            self.fleet.do("dispatch", name)
-            self.assert_says(self.fleet.do("why", name), "one", "two")
-            self.assertEqual(self.fleet.state(name), "pending")
+        # 23.99 GiB, 8 and 8 of them promised: no third share is left, and no whole card.
+        self.held_by("third", "one", "two")
         self.fleet.do("stop", "one")
         self.fleet.wait_state("succeeded", "third")
-        self.assertEqual(self.fleet.state("whole"), "pending")
+        self.held_by("whole", "two")
         self.fleet.do("stop", "two")
         self.fleet.wait_state("succeeded", "whole")
+
+    def held_by(self, name, *holders):
+        self.fleet.do("dispatch", name)
+        self.assert_says(self.fleet.do("why", name), *holders)
+        self.assertEqual(self.fleet.state(name), "pending")
 
 
 if __name__ == "__main__":

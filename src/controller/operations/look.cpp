@@ -75,8 +75,12 @@ void handle(const Asked& asked, const api::ListGpus&) {
   api::GpusReply reply;
   for (const auto& [name, node] : m.fleet.view().nodes) {
     auto holders = holders_on(m, name);
-    for (const Gpu& gpu : node.gpus)
-      reply.gpus.push_back({name.str(), node.status, gpu, holders[gpu.uuid]});
+    for (const Gpu& gpu : node.gpus) {
+      auto history = m.fleet.gpu_history().of(name, gpu.uuid);
+      auto load = history.empty() ? std::nullopt : std::optional(history.back());
+      reply.gpus.push_back(
+          {name.str(), node.status, gpu, holders[gpu.uuid], std::move(load), std::move(history)});
+    }
   }
   asked.reply(reply);
 }
