@@ -204,6 +204,7 @@ TEST_F(Doors, UnknownThingsAreNamed) {
   EXPECT_EQ(head_of(over_socket(get("/v1/status"))), "HTTP/1.1 405 Method Not Allowed");
   EXPECT_EQ(head_of(over_socket(post("/v1/status", "{"))), "HTTP/1.1 400 Bad Request");
   EXPECT_EQ(head_of(over_socket(post("/v1/status", "[1]"))), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(head_of(over_socket(post("/v1/status", "null"))), "HTTP/1.1 400 Bad Request");
   EXPECT_EQ(head_of(over_socket(post("/v1/why", R"({"job":7})"))), "HTTP/1.1 400 Bad Request");
   EXPECT_EQ(head_of(over_socket(get("/v1/events?after=x"))), "HTTP/1.1 400 Bad Request");
   EXPECT_EQ(asked_, 0);
