@@ -356,34 +356,6 @@ struct DispatchReply {
   }
 };
 
-struct ExpireReply {
-  std::string branch;
-  std::optional<WallTime> at;  ///< not before; none: never
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
-    visit("branch", self.branch);
-    visit("at", self.at);
-  }
-};
-
-struct ForkReply {
-  JobRow job;
-  std::string from;               ///< the checkpoint it begins at
-  std::vector<std::string> left;  ///< checkpoints left behind (kept as a branch, or destroyed)
-  std::string branch;  ///< dataset that keeps them; empty if nothing is left or discarded
-  bool discard = false;
-  bool safe = false;
-  std::string note;
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
-    visit("job", self.job);
-    visit("from", self.from);
-    visit("left", self.left);
-    visit("branch", self.branch);
-    visit("discard", self.discard);
-    visit("safe", self.safe);
-    visit("note", self.note);
-  }
-};
-
 struct TokenReply {
   std::string token;  ///< shown once, kept nowhere
   std::string node;   ///< "zed@server"
@@ -417,6 +389,34 @@ struct TokensReply {
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("tokens", self.tokens);
     visit("certificates", self.certificates);
+  }
+};
+
+struct ExpireReply {
+  std::string branch;
+  std::optional<WallTime> at;  ///< not before; none: never
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("branch", self.branch);
+    visit("at", self.at);
+  }
+};
+
+struct ForkReply {
+  JobRow job;
+  std::string from;               ///< the checkpoint it begins at
+  std::vector<std::string> left;  ///< checkpoints left behind (kept as a branch, or destroyed)
+  std::string branch;  ///< dataset that keeps them; empty if nothing is left or discarded
+  bool discard = false;
+  bool safe = false;
+  std::string note;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("job", self.job);
+    visit("from", self.from);
+    visit("left", self.left);
+    visit("branch", self.branch);
+    visit("discard", self.discard);
+    visit("safe", self.safe);
+    visit("note", self.note);
   }
 };
 
