@@ -1,4 +1,5 @@
 #include "cli/arguments.hpp"
+#include "cli/model_arguments.hpp"
 #include "spec/quantity.hpp"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ private:
   bool all_ = false;
   FormatFile format_;
   AddModelCommand model_;
+  ModelArguments models_;
   DispatchCommand dispatch_;
   LogsCommand logs_;
   EventsCommand events_;
@@ -251,7 +253,7 @@ void Grammar::add_orders() {
 }
 
 void Grammar::add_rest() {
-  auto* model = app_.add_subcommand("model", "import models");
+  auto* model = app_.add_subcommand("model", "import models, and what is known of them");
   model->require_subcommand(1);
   auto* add_model = add(*model, "add", "import a file or folder as a model", [this] {
     model_.path = name_;
@@ -270,6 +272,9 @@ void Grammar::add_rest() {
   add_model->add_option("--property", model_.properties, "quantized=q4_k_m ...")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
+  models_.add_to(app_, *model,
+                 [this](CLI::App& parent, const std::string& name, const std::string& help,
+                        std::function<Command()> make) { return add(parent, name, help, make); });
   auto* events = add(app_, "events", "what happened", [this] { return events_; });
   events->add_flag("-f,--follow", events_.follow, "go on until Ctrl-C");
   events->add_option("-n,--limit", events_.limit, "at most so many (50)")

@@ -51,6 +51,13 @@ Result<ExitCode> carry_out(Context& context, const PruneCommand& command);
 Result<ExitCode> carry_out(Context& context, const RunCommand& command);
 Result<ExitCode> carry_out(Context& context, const ExecCommand& command);
 
+// models: commands_model.cpp
+Result<ExitCode> carry_out(Context& context, const ShowModelCommand& command);
+Result<ExitCode> carry_out(Context& context, const FitModelCommand& command);
+Result<ExitCode> carry_out(Context& context, const RegisterModelCommand& command);
+Result<ExitCode> carry_out(Context& context, const AliasModelCommand& command);
+Result<ExitCode> carry_out(Context& context, const RemoveModelCommand& command);
+
 // no controller needed: run.cpp
 Result<ExitCode> carry_out(Context& context, const VersionCommand& command);
 Result<ExitCode> carry_out(Context& context, const CompletionCommand& command);

@@ -10,6 +10,7 @@
 #include "api/operations.hpp"
 #include "cli/daily.hpp"
 #include "cli/membership.hpp"
+#include "cli/model_commands.hpp"
 
 namespace zed::cli {
 
@@ -117,12 +118,13 @@ struct DevKill {
 
 using Command =
     std::variant<CheckFile, FormatFile, PlanFile, ApplyFile, Look, MatchCommand, AddModelCommand,
-                 DispatchCommand, LogsCommand, EventsCommand, RollbackCommand, ResumeCommand, Order,
-                 VersionCommand, CompletionCommand, NamesCommand, DevUp, DevDown, DevStatus,
-                 DevKill, LoginCommand, ContextCommand, CreateTokenCommand, ListTokensCommand,
-                 ForgetNodeCommand, ShellConfigCommand, RunCommand, MetricsCommand, FilesCommand,
-                 CopyCommand, DiffCommand, ReplicateCommand, PruneCommand, ExecCommand, TopCommand,
-                 ManualCommand>;
+                 ShowModelCommand, FitModelCommand, RegisterModelCommand, AliasModelCommand,
+                 RemoveModelCommand, DispatchCommand, LogsCommand, EventsCommand, RollbackCommand,
+                 ResumeCommand, Order, VersionCommand, CompletionCommand, NamesCommand, DevUp,
+                 DevDown, DevStatus, DevKill, LoginCommand, ContextCommand, CreateTokenCommand,
+                 ListTokensCommand, ForgetNodeCommand, ShellConfigCommand, RunCommand,
+                 MetricsCommand, FilesCommand, CopyCommand, DiffCommand, ReplicateCommand,
+                 PruneCommand, ExecCommand, TopCommand, ManualCommand>;
 
 struct Invocation {
   Common common;

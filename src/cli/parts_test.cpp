@@ -232,7 +232,7 @@ TEST(Completion, WorksInBash) {
   EXPECT_EQ(offered("zedctl rollb", 1), "rollback\n");
   EXPECT_EQ(offered("zedctl logs \"\"", 2), "one two\n");
   EXPECT_EQ(offered("zedctl rollback --dis", 2), "--discard\n");
-  EXPECT_EQ(offered("zedctl model \"\"", 2), "add\n");
+  EXPECT_EQ(offered("zedctl model \"\"", 2), "add show ls register alias rm\n");
   EXPECT_EQ(offered("zedctl resume x --on t", 4), "two\n");
   EXPECT_EQ(offered("zedctl completion f", 2), "fish\n");
 }

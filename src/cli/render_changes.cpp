@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cli/render.hpp"
+#include "cli/render_models.hpp"
 #include "cli/table.hpp"
 
 namespace zed::cli {
@@ -100,8 +101,10 @@ std::string render(const api::ApplyReply& reply, const View& view) {
 }
 
 std::string render(const api::AddModelReply& reply, const View&) {
+  const std::string summary = summary_of(reply.properties);
   return "model " + printable(reply.name) + " is " + printable(reply.dataset + at(reply.snapshot)) +
-         " on " + printable(reply.node) + ", " + show(reply.size) + "\n";
+         " on " + printable(reply.node) + ", " + show(reply.size) + "\n" +
+         (summary.empty() ? "" : "  " + printable(summary) + "\n");
 }
 
 std::string render(const api::SyncReply& reply, const View&) {

@@ -47,9 +47,11 @@ Result<NewModel> new_model(const Machine& m, const std::string& name, const std:
   std::int64_t next = 1;
   bool is_new = true;
   for (const api::ModelRow& row : models_reply(m).models) {
-    if (row.name != name || row.declared_only) continue;
+    auto there = DatasetName::parse(row.dataset);
+    // What an import that was cut off left behind is begun anew.
+    if (row.name != name || !there || !is_imported(m, *there)) continue;
     is_new = false;
-    if (row.version == version)
+    if (!version.empty() && row.version == version)
       return fail(ErrorCode::exists, "there is a version " + version + " of " + name + " already",
                   "zedctl model ls");
     std::int64_t number = 0;
@@ -57,14 +59,14 @@ Result<NewModel> new_model(const Machine& m, const std::string& name, const std:
         std::from_chars(row.version.data(), row.version.data() + row.version.size(), number);
     if (error == std::errc{} && number < INT64_MAX) next = std::max(next, number + 1);
   }
-  if (is_new && !m.fleet.uuid_of(dataset))
+  if (is_new && !is_imported(m, dataset))
     return NewModel{dataset, version.empty() ? std::to_string(next) : version};
   if (version.empty() && !may_be_next)
     return fail(ErrorCode::exists, "there is a " + dataset.str() + " already",
                 "--version " + std::to_string(next) + " adds a version; or choose another name");
   const std::string given = version.empty() ? std::to_string(next) : version;
   ZED_TRY(auto versioned_dataset, DatasetName::parse("models/" + name + ".v" + given));
-  if (m.fleet.uuid_of(versioned_dataset))
+  if (is_imported(m, versioned_dataset))
     return fail(ErrorCode::exists, "there is a " + versioned_dataset.str() + " already",
                 "choose another version");
   return NewModel{versioned_dataset, given};
