@@ -41,7 +41,9 @@ template <class Operation> Result<Answer> answer_to(Context& context, const Oper
 }
 
 template <class Reply>
-concept Rendered = requires(const Reply& reply, const View& view) { render(reply, view); };
+concept Rendered = requires(const Reply& reply, const View& view) {
+  render(reply, view);
+};
 
 /// Only the questions that the grammar makes; the others have commands of their own.
 struct Ask {
