@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -227,7 +228,9 @@ Result<LogPage> read_log(const std::filesystem::path& job_folder, std::int64_t o
   if (segments.empty()) return fail(ErrorCode::not_found, what + ": there is none");
   LogPage page;
   if (offset < 0) {
-    ZED_TRY(page.offset, offset_from_end(folder, segments, -offset));
+    // -INT64_MIN is no number.
+    const std::int64_t lines = -std::max(offset, -std::numeric_limits<std::int64_t>::max());
+    ZED_TRY(page.offset, offset_from_end(folder, segments, lines));
   } else {
     page.offset = offset;
   }
@@ -239,7 +242,11 @@ Result<LogPage> read_log(const std::filesystem::path& job_folder, std::int64_t o
     page.offset = at->first;
   }
   std::int64_t within = std::max<std::int64_t>(0, page.offset - at->first);
-  ZED_TRY(std::string text, read_range(folder, at->first, within, page_bytes));
+  std::string text;
+  // Beyond the end there is nothing yet.
+  if (within <= at->second) {
+    ZED_TRY(text, read_range(folder, at->first, within, page_bytes));
+  }
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
     page.lines.push_back(line_of(std::string_view(text).substr(begin, end - begin)));

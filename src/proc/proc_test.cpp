@@ -337,6 +337,11 @@ TEST(JobLog, PutsLinesTogetherAcrossReadsAndKeepsTheSourcesApart) {
   ASSERT_EQ(rest.lines.size(), 1u);
   EXPECT_EQ(rest.lines[0].text, "more");
   EXPECT_EQ(read_log(scratch / "job", -1).value().lines.size(), 1u);
+  // Numbers that nobody means are answered, too.
+  auto beyond = read_log(scratch / "job", INT64_MAX - 1).value();
+  EXPECT_TRUE(beyond.lines.empty());
+  EXPECT_EQ(beyond.end, INT64_MAX - 1);
+  EXPECT_EQ(read_log(scratch / "job", INT64_MIN).value().lines.size(), 3u);
 }
 
 TEST(JobLog, DropsTheMiddleAndGoesOnCounting) {
