@@ -104,7 +104,8 @@ void run_policy(Machine& m, const ReplicationPolicy& policy) {
 /// `keep` of a policy: on its targets, and only what the source still has.
 void keep_on_targets(Machine& m, const ReplicationPolicy& policy) {
   if (policy.retention.keeps_all() || !m.fleet.is_ready(policy.source)) return;
-  for (const auto& [name, source] : m.fleet.view().datasets.at(policy.source)) {
+  for (const auto& entry : m.fleet.view().datasets.at(policy.source)) {
+    const Dataset& source = entry.second;
     if (!repl::selects(policy, source) || source.uuid.is_nil()) continue;
     for (const NodeName& target : policy.targets) {
       const Dataset* copy = m.fleet.copy(target, source.uuid);

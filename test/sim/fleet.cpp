@@ -79,7 +79,7 @@ std::string drawn_job(Random& random, std::size_t number, bool has_model,
   if (random.chance(600)) text += "    prefer gpu: \"A100\"\n";
   text += fmt::format("    copies {}\n", random.chance(150) ? 2 : 1);
   if (random.chance(shape.all_keep ? 1000 : 300)) text += drawn_keep(random);
-  if (random.chance(shape.all_exclusive ? 1000 : 150)) text += "    exclusive true\n";
+  if (random.chance(150)) text += "    exclusive true\n";
   if (random.chance(100))
     text += fmt::format("    timeout \"{} seconds\"\n", random.between(15, 150));
   if (random.chance(300)) text += fmt::format("    priority {}\n", random.between(1, 20) - 10);

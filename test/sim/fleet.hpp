@@ -23,9 +23,8 @@ std::vector<Hardware> simulated_hardware(std::size_t machines);
 struct ClusterShape {
   std::size_t machines = 4;
   std::size_t jobs = 2;
-  std::string files_on;        ///< the machine that has the model's file
-  bool all_keep = false;       ///< every job, instead of now and then one
-  bool all_exclusive = false;  ///< the same
+  std::string files_on;   ///< the machine that has the model's file
+  bool all_keep = false;  ///< every job, instead of now and then one
 };
 /// A cluster file: jobs "job0" … with requirements that some, or all, of these machines meet, and
 /// what else the language has for them: models, policies, keep, leases, time-outs, priorities.

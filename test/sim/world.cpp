@@ -44,8 +44,7 @@ World::World(WorldSettings settings)
             ? plain_cluster(settings.jobs)
             : simulated_cluster(settings.seed,
                                 {settings.machines, settings.jobs, applied.from_node.str(),
-                                 settings.planted == Planted::greedy_keep,
-                                 settings.planted == Planted::endless_lease});
+                                 settings.planted == Planted::greedy_keep});
   spec::Checked checked = spec::check(applied.text);
   ZED_ASSERT(checked.cluster.has_value());
   cluster_ = std::move(*checked.cluster);

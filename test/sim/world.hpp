@@ -51,11 +51,7 @@ public:
   /// What the fleet was declared to be.
   const Cluster& cluster() const { return cluster_; }
   JobBehaviour behaviour_of(std::string_view job) const {
-    if (settings_.behaviour) return *settings_.behaviour;
-    JobBehaviour drawn = draw_behaviour(settings_.seed, job);
-    // Only one that outlives its lease shows that it ignores it.
-    if (settings_.planted == Planted::endless_lease) drawn.epochs *= 6;
-    return drawn;
+    return settings_.behaviour ? *settings_.behaviour : draw_behaviour(settings_.seed, job);
   }
 
   // ---- machines ---------------------------------------------------------------------------------
