@@ -29,7 +29,8 @@ struct AttemptHandlers {
 
 class Attempts {
 public:
-  /// `program` is called with "supervise" and an attempt's folder; `folder` is <node state>/attempts.
+  /// `program` is called with "supervise" and an attempt's folder; `folder` is <node
+  /// state>/attempts.
   Attempts(net::Loop& loop, net::WorkerPool& workers, std::filesystem::path program,
            std::filesystem::path folder, AttemptHandlers handlers);
   ~Attempts();
