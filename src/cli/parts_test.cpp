@@ -109,7 +109,6 @@ std::string command_of(std::string_view operation, const std::set<std::string>& 
                                                                  {"tokens", "token list"},
                                                                  {api::ReadFile::tag, "cp"},
                                                                  {api::ExecTend::tag, "exec"}};
-
   if (auto other = others.find(operation); other != others.end()) return other->second;
   std::string command(operation);
   if (!commands.contains(command)) std::replace(command.begin(), command.end(), '-', ' ');
