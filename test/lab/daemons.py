@@ -76,7 +76,7 @@ class Daemons:
         """Its journal is in a dataset of its own, so that it survives the machine's power."""
         self.host.run(
             f"chmod 600 /zed/cookie; zfs create -p -o mountpoint=/controller {self.host.pool}/controller;"
-            f"nohup zed-controller run --state /controller/state --name {self.host.name} --machine {self.host.name}"
+            f"setsid zed-controller run --state /controller/state --name {self.host.name} --machine {self.host.name}"
             f" --cookie-file /zed/cookie --socket {SOCKET} --listen {self.host.address} --lost-after {self.lost_after}"
             " --dangerously-allow-plain-tcp > /run/controller.log 2>&1 &"
         )
@@ -89,7 +89,7 @@ class Daemons:
         self.agents[name] = machine
         machine.run(
             "chmod 600 /zed/cookie;"
-            f"nohup zed-agent run --state /run/agent-{name} --name {name} --store {store} --pool {pool} --gpus {gpus}"
+            f"setsid zed-agent run --state /run/agent-{name} --name {name} --store {store} --pool {pool} --gpus {gpus}"
             f" --cookie-file /zed/cookie --listen {machine.address} --port {4370 + port} --data-port {4373 + port}"
             f" --controller {self.host.name}@{self.host.address}:4371 --dangerously-allow-plain-tcp"
             f" --jobs-as-self > /run/{name}.log 2>&1 & echo $! > /run/{name}.pid"
