@@ -170,7 +170,7 @@ std::vector<Gpu> core_gpus(const Report& report, const Nominal& nominal) {
 }
 
 std::string visible_name(const Device& device) {
-  const std::string number = std::to_string(device.index.value_or(0));
+  std::string number = std::to_string(device.index.value_or(0));
   switch (device.vendor) {
   case GpuVendor::nvidia: return device.uuid ? device.uuid.value : number;
   // The parts of one accelerator share its identity.
