@@ -115,7 +115,8 @@ std::string applied(const std::string& diff) {
 RC_GTEST_PROP(TextDiff, TellsBOutOfA, ()) {
   // Few words and short texts, so that context joins all hunks into one.
   auto line = rc::gen::element<std::string>("x\n", "y\n", "z\n");
-  const auto a = *rc::gen::container<std::vector<std::string>>(line);
+  const auto count = *rc::gen::inRange<std::size_t>(0, 5);
+  const auto a = *rc::gen::container<std::vector<std::string>>(count, line);
   auto b = a;
   if (!b.empty()) b.erase(b.begin() + static_cast<std::ptrdiff_t>(b.size() / 2));
   b.push_back("end\n");
@@ -125,7 +126,6 @@ RC_GTEST_PROP(TextDiff, TellsBOutOfA, ()) {
     text_a += one;
   for (const auto& one : b)
     text_b += one;
-  RC_PRE(a.size() <= 4);
   RC_ASSERT(applied(unified_diff(text_a, text_b, View{})) == text_b);
 }
 
