@@ -18,8 +18,8 @@ struct GpuRow {
   NodeStatus status = NodeStatus::up;  ///< of the node
   Gpu gpu;
   std::vector<std::string> jobs;  ///< that hold it
-  std::optional<GpuLoad> load;     ///< the last one measured
-  std::vector<GpuLoad> history;    ///< the last ones, oldest first; bounded
+  std::optional<GpuLoad> load;    ///< the last one measured
+  std::vector<GpuLoad> history;   ///< the last ones, oldest first; bounded
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("node", self.node);
     visit("status", self.status);
