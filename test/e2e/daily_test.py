@@ -91,6 +91,7 @@ class ACommandAsAJob(DailyCase):
         self.assert_says(self.fleet.zedctl("replicate", "train", "--to", home, status=DONE), "has all of")
         self.fleet.zedctl("prune", "train", "--keep", "last=1", status=REFUSED)  # nobody said yes
         self.assertEqual(len(self.fleet.current("train")), 3)
+        wait_for("copies to be done", lambda: not self.fleet.ask("transfers")["transfers"])
         self.fleet.do("prune", "train", "--keep", "last=1", "--yes")
         wait_for("two checkpoints to be gone", lambda: self.fleet.current("train") == ["epoch-3"])
 
