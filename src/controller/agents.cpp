@@ -46,7 +46,10 @@ void look_at_seen(Machine& m, const Observed& seen) {
     m.look_at(id);
   for (const DatasetId& uuid : seen.datasets) {
     JobId id{uuid.bytes};
-    if (m.desired.find(id) != nullptr) m.look_at(id);
+    if (m.desired.find(id) != nullptr)
+      m.look_at(id);
+    else
+      m.inputs_due = true;
   }
   if (!seen.datasets.empty()) m.policies_due = m.models_due = true;
   if (seen.capacity) m.place_due = true;

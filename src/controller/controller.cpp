@@ -112,13 +112,23 @@ void compact_if_large(Machine& m) {
   m.journal.compact(std::move(texts), m.out);
 }
 
+/// A model that was imported, or whose copying failed for another job, is an input of any number of
+/// jobs on any nodes. Once a tick, because a fleet of models changes more often than jobs wait.
+void look_at_waiting(Machine& m) {
+  m.inputs_due = false;
+  for (const auto& entry : m.placed_jobs)
+    if (m.waits_for.contains(entry.first)) m.look_at(entry.first);
+}
+
 void on_tick(Machine& m) {
   Instant now = m.now.monotonic;
   refresh_nodes(m);
   for (const JobId& id : m.steps.woken(now)) {
     m.look_at(id);
-    m.policies_due = true;
+    m.policies_due = m.inputs_due = true;
   }
+  if (m.inputs_due) look_at_waiting(m);
+  give_free_slots(m);
   while (!m.timers.empty() && m.timers.begin()->first <= now) {
     m.look_at(m.timers.begin()->second);
     m.place_due = true;

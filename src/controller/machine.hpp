@@ -104,6 +104,7 @@ struct Machine {
   bool place_due = false;
   bool policies_due = false;
   bool models_due = false;
+  bool inputs_due = false;        ///< what a placed job waits for may be there by now
   std::uint64_t applied_seq = 0;  ///< of the last Applied
   std::uint64_t duty_seq = 0;     ///< of the last DutySet
   bool applied_is_known = true;   ///< its durability was acted on
@@ -126,6 +127,8 @@ struct Machine {
   std::map<JobId, Instant> granted;                      ///< last lease of an exclusive job
   std::set<std::pair<Instant, JobId>> timers;
   std::multimap<std::uint64_t, JobId> until_durable;
+  /// Whose transfers wait until that node takes part in fewer; the nil id: a policy's.
+  std::map<NodeName, std::set<JobId>> until_slot;
   std::set<JobId> until_safe;
   std::map<std::string, std::string> excluded;  ///< "dataset node" -> why a policy leaves it out
   std::set<std::string> told;                   ///< notices given once
@@ -201,12 +204,14 @@ void follow_forks(Machine& m, DesiredJob& job);  // reconcile_forks.cpp
 void set_homes(Machine& m, DesiredJob& job);     // reconcile_forks.cpp
 void notice_hand_rollback(Machine& m, DesiredJob& job);
 void keep_copies(Machine& m, DesiredJob& job);  // reconcile_copies.cpp
-void run_policies(Machine& m);                  // reconcile_policies.cpp
-bool is_round_due(const Machine& m);            // reconcile_policies.cpp
-void expire_branches(Machine& m);               // reconcile_expiries.cpp
-void import_declared(Machine& m);               // reconcile_imports.cpp
-void place_pending(Machine& m);                 // placing.cpp
-void drive_move(Machine& m, DesiredJob& job);   // placing.cpp
+/// Nodes that can take part in another transfer: those who wait for one are looked at again.
+void give_free_slots(Machine& m);              // reconcile_copies.cpp
+void run_policies(Machine& m);                 // reconcile_policies.cpp
+bool is_round_due(const Machine& m);           // reconcile_policies.cpp
+void expire_branches(Machine& m);              // reconcile_expiries.cpp
+void import_declared(Machine& m);              // reconcile_imports.cpp
+void place_pending(Machine& m);                // placing.cpp
+void drive_move(Machine& m, DesiredJob& job);  // placing.cpp
 
 /// Moves the next missing snapshot of a dataset from one node to another. Whether the target is up
 /// to date with that source.

@@ -16,16 +16,42 @@ namespace {
 
 // One node sends or receives at most this many streams at once; the others wait their turn.
 constexpr std::int64_t most_transfers = 4;
+// Of those that wait for a slot, so many are asked at once; whom it is not for waits again.
+constexpr std::size_t asked_at_once = 8;
+
+/// The end that has enough to do already, if one has.
+std::optional<NodeName> end_without_slot(const Machine& m, const repl::Transfer& transfer) {
+  for (const NodeName* end : {&transfer.source, &transfer.target})
+    if (m.steps.transfers_on(*end) >= most_transfers) return *end;
+  return std::nullopt;
+}
 
 }  // namespace
+
+void give_free_slots(Machine& m) {
+  for (auto waiters = m.until_slot.begin(); waiters != m.until_slot.end();) {
+    std::set<JobId>& jobs = waiters->second;
+    if (m.steps.transfers_on(waiters->first) < most_transfers) {
+      auto last = jobs.begin();
+      for (std::size_t i = 0; i < asked_at_once && last != jobs.end(); ++i, ++last)
+        if (last->is_nil())
+          m.policies_due = true;
+        else
+          m.look_at(*last);
+      jobs.erase(jobs.begin(), last);
+    }
+    waiters = jobs.empty() ? m.until_slot.erase(waiters) : std::next(waiters);
+  }
+}
 
 bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner,
                     const NodeName& home) {
   std::string need = copy_need(transfer.uuid, transfer.target);
   if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
-  if (m.steps.transfers_on(transfer.source) >= most_transfers ||
-      m.steps.transfers_on(transfer.target) >= most_transfers)
+  if (auto busy = end_without_slot(m, transfer)) {
+    m.until_slot[*busy].insert(owner);
     return false;
+  }
   if (std::holds_alternative<repl::Conflict>(transfer.step)) {
     const auto& conflict = std::get<repl::Conflict>(transfer.step);
     m.tell_once("conflict " + need, "transfer", transfer.dataset.str(),

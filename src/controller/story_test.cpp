@@ -244,6 +244,80 @@ TEST(Story, AnImportThatWasCutOffIsBegunAnewAsTheSameDataset) {
   EXPECT_NE(second.snapshot, first.snapshot);
 }
 
+/// The import that the agent was told last is complete there, as an agent says it.
+void finish_import(World& world, const std::string& node, const std::string& dataset) {
+  FakeAgent& agent = world.agent(node);
+  agent.swallows.erase("import-files");
+  PlanStep order;
+  for (const PlanStep& step : agent.orders)
+    if (auto* import = std::get_if<ImportFiles>(&step.action);
+        import && import->dataset.str() == dataset)
+      order = step;
+  const auto& import = std::get<ImportFiles>(order.action);
+  Dataset made;
+  made.name = import.dataset;
+  made.properties = import.properties;
+  made.uuid = DatasetId::parse(import.properties.at(property::uuid)).value();
+  Snapshot snapshot;
+  snapshot.name = import.snapshot_name;
+  snapshot.id = import.snapshot;
+  snapshot.createtxg = 1;
+  snapshot.referenced = mebibytes(60);
+  made.snapshots.push_back(snapshot);
+  agent.datasets.insert_or_assign(made.name, made);
+  world.say(agent, DatasetChanged{made, false, {}});
+  world.say(agent, StepResult{order.id, {}, import.snapshot, Bytes{}});
+  world.settle();
+}
+
+TEST(Story, AJobGoesOnWhenTheImportOnAnotherNodeIsComplete) {
+  World world("server:; workstation: RTX 4090/24", node("server"));
+  world.agent("server").swallows.insert("import-files");
+  ASSERT_TRUE(world.apply("deploy :lab do\n model :m do\n file \"m.bin\"\n end\n"
+                          " job :j do\n model :m\n run [\"x\"]\n requires vram: 8\n end\nend"));
+  world.pass(seconds(1));
+  ASSERT_TRUE(world.was_told("server", "import-files"));
+  world.dispatch("j").value();
+  world.pass(seconds(5));
+  ASSERT_EQ(world.show("j"), "preparing on workstation");
+  finish_import(world, "server", "models/m");
+  world.pass(seconds(2));
+  EXPECT_EQ(world.show("j"), "running on workstation");
+}
+
+std::size_t nodes_told_to_receive(World& world, const std::vector<std::string>& nodes) {
+  return static_cast<std::size_t>(
+      std::count_if(nodes.begin(), nodes.end(), [&](const std::string& name) {
+        return world.was_told(name, "receive-snapshot");
+      }));
+}
+
+TEST(Story, AJobGoesOnWhenTheNodeThatHasItsModelHasRoomForAnotherTransfer) {
+  const std::vector<std::string> nodes{"a", "b", "c", "d", "e", "f"};
+  std::string fleet = "server:";
+  std::string file = "deploy :lab do\n";
+  for (const std::string& name : nodes) {
+    fleet += "; " + name + ": A100/80";
+    file += " job :j" + name + " do\n model :m\n run [\"x\"]\n requires vram: 8\n end\n";
+  }
+  World world(fleet, node("server"));
+  world.has_model("server", "m");
+  world.agent("server").swallows.insert("send-snapshot");
+  for (const std::string& name : nodes)
+    world.agent(name).swallows.insert("receive-snapshot");
+  ASSERT_TRUE(world.apply(file + "end"));
+  for (const std::string& name : nodes)
+    world.dispatch("j" + name).value();
+  world.pass(seconds(2));
+  ASSERT_EQ(nodes_told_to_receive(world, nodes), 4u);
+  auto told = std::find_if(nodes.begin(), nodes.end(), [&](const std::string& name) {
+    return world.was_told(name, "receive-snapshot");
+  });
+  world.goes_silent(*told);
+  world.pass(seconds(2));
+  EXPECT_EQ(nodes_told_to_receive(world, nodes), 5u);
+}
+
 TEST(Story, CodeThatCannotBePackedIsNotSubmitted) {
   World world("server: A100/80", node("server"));
   ASSERT_TRUE(world.apply(with_code));
