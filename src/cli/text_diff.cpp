@@ -1,6 +1,7 @@
 #include "cli/text_diff.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "base/text.hpp"
@@ -53,7 +54,9 @@ public:
   }
 
 private:
-  static std::size_t slot(int k, int most) { return static_cast<std::size_t>(k + most + 1); }
+  static std::size_t slot(int k, int most) {
+    return static_cast<std::size_t>(std::ptrdiff_t{k} + most + 1);
+  }
 
   static bool goes_down(const std::vector<int>& reach, int d, int k, int most) {
     return k == -d || (k != d && reach[slot(k - 1, most)] < reach[slot(k + 1, most)]);
