@@ -276,7 +276,6 @@ struct AnswerQuestion {
 using Effect =
     std::variant<SayToController, CloseLink, CallStore, LaunchAttempt, StopProcesses, ExtendLease,
                  FreezeProcesses, ForgetAttempt, AskJob, AnswerJob, StartTransfer, CancelTransfer,
-                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog,
-                 AnswerQuestion>;
+                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog, AnswerQuestion>;
 
 }  // namespace zed::agent

@@ -60,8 +60,8 @@ void acknowledge(Machine& m, const AckExit& ack);
 void tick_attempts(Machine& m);
 void report(Machine& m, const LiveAttempt& live);
 void set_phase(Machine& m, LiveAttempt& live, AttemptPhase phase);
-/// A GPU that fell off the bus or wants a reset ends what runs on it: the job goes on elsewhere from
-/// its newest checkpoint, and nothing of it counts as a failure.
+/// A GPU that fell off the bus or wants a reset ends what runs on it: the job goes on elsewhere
+/// from its newest checkpoint, and nothing of it counts as a failure.
 void leave_broken_gpus(Machine& m);
 /// Which of these GPUs cannot be given to a new attempt, and why.
 Status check_gpus(const Machine& m, const StartAttempt& action);
