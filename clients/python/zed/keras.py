@@ -10,13 +10,12 @@
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 import zed
 
 from ._files import sync_folder, sync_tree
+from ._hooks import job_folder, newest_file, numbers_in
 
 try:
     from keras.callbacks import Callback  # type: ignore[import-not-found,unused-ignore]
@@ -30,20 +29,9 @@ except ImportError:
 __all__ = ["ZedCallback", "resume_path"]
 
 
-def _folder(name: str) -> Path:
-    return zed.job_dir / name if zed.job_dir is not None else Path(name)
-
-
 def resume_path(folder: str = "ckpt") -> Optional[str]:
     """What ZedCallback wrote last there, for `keras.models.load_model`; None at a beginning."""
-    found = {}
-    root = _folder(folder)
-    if root.is_dir():
-        for entry in root.iterdir():
-            match = re.fullmatch(r"epoch-([0-9]+)\.keras", entry.name)
-            if match:
-                found[int(match.group(1))] = str(entry)
-    return found[max(found)] if found else None
+    return newest_file(folder, r"epoch-([0-9]+)\.keras")
 
 
 class ZedCallback(Callback):  # type: ignore[misc]
@@ -59,7 +47,7 @@ class ZedCallback(Callback):  # type: ignore[misc]
 
     def on_epoch_end(self, epoch: int, logs: Optional[Mapping[str, Any]] = None) -> None:
         number = epoch + 1  # Keras counts from 0
-        metrics = _numbers(logs or {})
+        metrics = numbers_in(logs or {})
         zed.log(step=number, epoch=number, **metrics)
         if zed.due(epoch=number):
             self._save(number, metrics)
@@ -78,7 +66,7 @@ class ZedCallback(Callback):  # type: ignore[misc]
 
     def _save(self, epoch: int, metrics: Dict[str, float]) -> None:
         self._saved = True
-        path = _folder(self._folder_name) / f"epoch-{epoch}.keras"
+        path = job_folder(self._folder_name) / f"epoch-{epoch}.keras"
         path.parent.mkdir(parents=True, exist_ok=True)
         # Keras goes by the ending, so the temporary name has it too.
         temporary = path.with_name(f".writing-{path.name}")
@@ -87,13 +75,3 @@ class ZedCallback(Callback):  # type: ignore[misc]
         os.replace(temporary, path)
         sync_folder(str(path.parent))
         zed.checkpoint(epoch=epoch, paths=[str(path)], timeout=self._timeout, **metrics)
-
-
-def _numbers(logs: Mapping[str, Any]) -> Dict[str, float]:
-    numbers = {}
-    for name, value in logs.items():
-        try:
-            numbers[name] = float(value)
-        except (TypeError, ValueError):
-            continue
-    return {name: value for name, value in numbers.items() if name not in ("step", "epoch")}

@@ -13,13 +13,12 @@ ZedLogger logs, and commits what a ModelCheckpoint of yours has written: Lightni
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 import zed
 
 from ._files import sync_folder, sync_tree
+from ._hooks import job_folder, newest_file, numbers_in
 
 
 def _lightning(module: str, name: str, otherwise: type) -> type:
@@ -44,30 +43,9 @@ _Logger: Any = _lightning("loggers", "Logger", _Plain)
 __all__ = ["ZedCallback", "ZedLogger", "resume_path"]
 
 
-def _folder(name: str) -> Path:
-    return zed.job_dir / name if zed.job_dir is not None else Path(name)
-
-
 def resume_path(folder: str = "ckpt") -> Optional[str]:
     """What ZedCallback wrote last there, for `fit(ckpt_path=…)`; None at a beginning."""
-    found = {}
-    root = _folder(folder)
-    if root.is_dir():
-        for entry in root.iterdir():
-            match = re.fullmatch(r"step-([0-9]+)\.ckpt", entry.name)
-            if match:
-                found[int(match.group(1))] = str(entry)
-    return found[max(found)] if found else None
-
-
-def _numbers(metrics: Mapping[str, Any]) -> Dict[str, float]:
-    numbers = {}
-    for name, value in metrics.items():
-        try:
-            numbers[name] = float(value)
-        except (TypeError, ValueError):
-            continue
-    return {name: value for name, value in numbers.items() if name not in ("step", "epoch")}
+    return newest_file(folder, r"step-([0-9]+)\.ckpt")
 
 
 class ZedCallback(_Callback):  # type: ignore[misc]
@@ -95,7 +73,7 @@ class ZedCallback(_Callback):  # type: ignore[misc]
         step = int(trainer.global_step)
         if step != self._saved_step:
             self._saved_step = step
-            path = _folder(self._folder_name) / f"step-{step}.ckpt"
+            path = job_folder(self._folder_name) / f"step-{step}.ckpt"
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(path.name + ".zed-tmp")
             trainer.save_checkpoint(str(temporary))  # on all processes: it may gather shards
@@ -103,7 +81,7 @@ class ZedCallback(_Callback):  # type: ignore[misc]
                 sync_tree(str(temporary))
                 os.replace(temporary, path)
                 sync_folder(str(path.parent))
-                metrics = _numbers(trainer.callback_metrics)
+                metrics = numbers_in(trainer.callback_metrics)
                 zed.checkpoint(step=step, epoch=epoch, paths=[str(path)], timeout=self._timeout, **metrics)
         if zed.should_stop:
             trainer.should_stop = True
@@ -130,7 +108,7 @@ class ZedLogger(_Logger):  # type: ignore[misc]
         zed.parameters(**{str(name): value for name, value in values.items()})
 
     def log_metrics(self, metrics: Mapping[str, Any], step: Optional[int] = None) -> None:
-        numbers = _numbers(metrics)
+        numbers = numbers_in(metrics)
         self._latest.update(numbers)
         zed.log(step=step, **numbers)
 
@@ -143,5 +121,3 @@ class ZedLogger(_Logger):  # type: ignore[misc]
         sync_folder(os.path.dirname(os.path.abspath(path)))
         step = getattr(checkpoint_callback, "_last_global_step_saved", None)
         zed.checkpoint(step=step, paths=[os.path.abspath(path)], timeout=self._timeout, **self._latest)
-
-
