@@ -95,13 +95,20 @@ Status use_identity(const RunOptions& options, bin::ControllerConfig& config) {
   return {};
 }
 
+/// The host part of its Erlang name: its certificate's, the given one, this machine's.
+std::string own_name(const RunOptions& options, const bin::ControllerConfig& config) {
+  if (config.identity) return config.beam.name.substr(config.beam.name.find('@') + 1);
+  return options.name.empty() ? bin::machine_name() : options.name;
+}
+
 Result<bin::ControllerConfig> config_of(const RunOptions& options) {
   bin::ControllerConfig config;
   config.state = std::filesystem::absolute(options.state);
   ZED_CHECK(use_identity(options, config));
-  std::string own_name =
-      config.identity ? config.beam.name.substr(config.beam.name.find('@') + 1) : options.name;
-  ZED_TRY(auto name, NodeName::parse(own_name));
+  ZED_TRY(auto name, NodeName::parse(own_name(options, config)));
+  if (!config.identity && !options.plain)
+    log_info("no certificates in " + options.state +
+             ": only this machine is served; for others: zed-controller init");
   if (!options.machine.empty()) {
     ZED_TRY(config.machine, NodeName::parse(options.machine));
   }

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, FleetCase
+from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, FleetCase, wait_for
 
 
 class PortInUse(FleetCase):
@@ -47,6 +47,21 @@ class PortInUse(FleetCase):
             done = subprocess.run(command, capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, ERROR, done.stderr)
             self.assertIn("0.0.0.0", done.stderr)
+
+
+class ControllerWithoutCertificates(FleetCase):
+    starts_up = False
+
+    def test_takes_this_machines_name_and_says_whom_it_serves(self):
+        """The first thing that a newcomer types."""
+        log = self.folder / "log"
+        command = [BINARIES / "zed-controller", "run", f"--state={self.folder / 'c'}", "--port=0"]
+        with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as controller:
+            self.addCleanup(controller.kill)
+            wait_for("it to be ready", lambda: "controller ready" in log.read_text() or controller.poll() is not None)
+            self.assertIsNone(controller.poll(), log.read_text())
+            self.assertIn("only this machine is served; for others: zed-controller init", log.read_text())
+            controller.terminate()
 
 
 class StalePidFile(FleetCase):
