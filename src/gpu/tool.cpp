@@ -16,7 +16,7 @@
 #include <mutex>
 
 #include "base/text.hpp"
-#include "net/fd.hpp"
+#include "net/exec.hpp"
 
 extern char** environ;
 
@@ -36,24 +36,6 @@ bool is_program(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, error);
 }
 
-struct Pipe {
-  Fd read_end;
-  Fd write_end;
-  static Result<Pipe> open(const std::string& what) {
-    std::array<int, 2> ends{};
-#ifdef __APPLE__  // has no pipe2
-    bool made = ::pipe(ends.data()) == 0;
-    for (int end : ends)
-      made = made && ::fcntl(end, F_SETFD, FD_CLOEXEC) == 0;
-#else
-    // At once: a child that another thread starts meanwhile would hold the end that we wait for.
-    bool made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
-#endif
-    if (!made) return fail(system_error(errno, what));
-    return Pipe{Fd(ends[0]), Fd(ends[1])};
-  }
-};
-
 /// Our environment, in the C locale: a decimal comma would be read as the end of a field.
 std::vector<std::string> environment_of_tools() {
   std::vector<std::string> entries;
@@ -63,14 +45,6 @@ std::vector<std::string> environment_of_tools() {
   }
   entries.emplace_back("LC_ALL=C");
   return entries;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 class SpawnSetup {
@@ -97,8 +71,8 @@ public:
     ::posix_spawn_file_actions_adddup2(&actions_, out, 1);
     ::posix_spawn_file_actions_adddup2(&actions_, err, 2);
     auto entries = environment_of_tools();
-    auto argv = pointers_to(command);
-    auto envp = pointers_to(entries);
+    auto argv = net::pointers_to(command);
+    auto envp = net::pointers_to(entries);
     return ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), envp.data());
   }
 
@@ -216,16 +190,16 @@ Result<ToolAnswer> run_tool(const std::vector<std::string>& command, Millis dead
     return fail(ErrorCode::timeout, what + ": too many earlier ones hang and cannot be ended",
                 "the driver hangs: reboot");
   auto end = SteadyClock::now() + std::chrono::milliseconds(deadline.value);
-  ZED_TRY(Pipe out, Pipe::open(what));
-  ZED_TRY(Pipe err, Pipe::open(what));
+  ZED_TRY(net::Pipe out, net::make_pipe());
+  ZED_TRY(net::Pipe err, net::make_pipe());
   pid_t pid = -1;
-  int failed = SpawnSetup().spawn(pid, program, command, out.write_end.get(), err.write_end.get());
+  int failed = SpawnSetup().spawn(pid, program, command, out.write.get(), err.write.get());
   if (failed != 0) return fail(system_error(failed, what));
   Child child(pid);
-  out.write_end.reset();
-  err.write_end.reset();
+  out.write.reset();
+  err.write.reset();
   ToolAnswer answer;
-  ZED_TRY(bool complete, read_to_end(out.read_end, err.read_end, answer, end, what));
+  ZED_TRY(bool complete, read_to_end(out.read, err.read, answer, end, what));
   auto status = complete ? child.wait_until(end) : std::nullopt;
   if (!status)
     return fail(ErrorCode::timeout, what + ": no answer within " + show(deadline),

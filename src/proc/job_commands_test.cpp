@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "base/base64.hpp"
 #include "proc/job_commands.hpp"
+#include "proc/job_user.hpp"
 
 namespace zed::proc {
 namespace {
@@ -111,6 +113,30 @@ TEST_F(Commands, ATerminalIsOne) {
   start({"sh", "-c", "tty >/dev/null && stty size"});
   finish();
   EXPECT_EQ(output_, "24 123\r\n");
+}
+
+TEST_F(Commands, OfARootAgentsJobIsTheJobsUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  auto user = find_job_user("nobody");
+  if (!user) GTEST_SKIP() << "this machine has no user nobody";
+  launch_.uid = user->uid;
+  launch_.gid = user->gid;
+  net::Fd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(give_to(folder.get(), *user));
+  start({"sh", "-c", "id -u; id -G; kill -0 $PPID 2>/dev/null && echo may signal the agent; :"});
+  finish();
+  EXPECT_EQ(output_, std::to_string(user->uid) + "\n" + std::to_string(user->gid) + "\n");
+}
+
+TEST_F(Commands, IsNotStartedWhereItsUserMayNotBe) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  auto user = find_job_user("nobody");
+  if (!user) GTEST_SKIP() << "this machine has no user nobody";
+  launch_.uid = user->uid;  // the folder stays root's
+  question_.argv = {"true"};
+  auto started = commands_.start(launch_, question_, now_);
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().describe().find("Permission denied"), std::string::npos);
 }
 
 TEST_F(Commands, EndsWithItsAttempt) {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "net/exec.hpp"
 #include "proc/control.hpp"
 
 namespace zed::proc {
@@ -55,29 +56,22 @@ Status spawn_detached(const std::filesystem::path& program, std::vector<std::str
   Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!null || !log_file) return fail(system_error(errno, what));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error(errno, what));
-  Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
+  ZED_TRY(net::Pipe ends, net::make_pipe());
   // Descriptor 3 is overwritten by the inherited one: what must survive until exec stays above.
-  Fd failure(::fcntl(write_end.get(), F_DUPFD_CLOEXEC, 10));
+  Fd failure(::fcntl(ends.write.get(), F_DUPFD_CLOEXEC, 10));
   arguments.insert(arguments.begin(), program.string());
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = net::pointers_to(arguments);
   DetachedChild child{program.c_str(), argv.data(),    inherited.get(),
                       null.get(),      log_file.get(), failure.get()};
   pid_t pid = ::fork();
   if (pid < 0) return fail(system_error(errno, what));
   if (pid == 0) child.run();
-  write_end.reset();
+  ends.write.reset();
   failure.reset();
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   int reason = 0;
-  if (::read(read_end.get(), &reason, sizeof reason) == sizeof reason)
+  if (::read(ends.read.get(), &reason, sizeof reason) == sizeof reason)
     return fail(system_error(reason, what));
   return {};
 }
@@ -126,11 +120,7 @@ Status spawn_leaving(const std::filesystem::path& program, std::vector<std::stri
   Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!null || !log_file) return fail(system_error(errno, what));
   arguments.insert(arguments.begin(), program.string());
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = net::pointers_to(arguments);
   SpawnPlan plan;
   pid_t pid = -1;
   int error = plan.clear_signals();

@@ -1,10 +1,8 @@
 #include "proc/supervisor.hpp"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,12 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <list>
 
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "net/exec.hpp"
 #include "net/fd.hpp"
 #include "proc/control.hpp"
 #include "proc/exit_words.hpp"
@@ -25,6 +23,7 @@
 #include "proc/job_log.hpp"
 #include "proc/process_tree.hpp"
 #include "proc/spawn.hpp"
+#include "proc/start_child.hpp"
 
 namespace zed::proc {
 namespace {
@@ -44,70 +43,6 @@ WallTime wall_clock() {
   ::clock_gettime(CLOCK_REALTIME, &t);
   return {t.tv_sec * 1000 + t.tv_nsec / 1'000'000};
 }
-
-struct Pipe {
-  Fd read;
-  Fd write;
-};
-
-Result<Pipe> make_pipe(int flags) {
-  int ends[2];
-  if (::pipe2(ends, flags) != 0) return fail(system_error(errno, "make a pipe"));
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
-/// argv or envp for exec: pointers into `words`, which must outlive it.
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// What the new process does between fork and exec; only async-signal-safe calls. Never returns.
-struct ChildSetup {
-  const Launch& launch;
-  char* const* argv;
-  char* const* envp;
-  int output;
-  int error;
-  int failure;  ///< an errno is written here if exec does not happen
-  int cgroup;   ///< joined by writing here; -1: none
-  pid_t supervisor;
-
-  [[noreturn]] void give_up() const {
-    int reason = errno;
-    [[maybe_unused]] auto written = ::write(failure, &reason, sizeof reason);
-    ::_exit(127);
-  }
-
-  bool become_user() const {
-    if (!launch.uid) return true;
-    auto gid = static_cast<gid_t>(launch.gid.value_or(*launch.uid));
-    return ::setgroups(1, &gid) == 0 && ::setgid(gid) == 0 &&
-           ::setuid(static_cast<uid_t>(*launch.uid)) == 0;
-  }
-
-  [[noreturn]] void run() const {
-    ::setpgid(0, 0);
-    if (cgroup >= 0 && ::write(cgroup, "0", 1) != 1) give_up();
-    if (!become_user()) give_up();
-    // After the uid change, which clears it. If the supervisor is already gone, so are we.
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up();
-    if (::getppid() != supervisor) ::_exit(127);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::signal(SIGPIPE, SIG_DFL);
-    int null = ::open("/dev/null", O_RDONLY);
-    if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(error, 2) < 0) give_up();
-    if (::chdir(launch.directory.c_str()) != 0) give_up();
-    ::execvpe(argv[0], argv, envp);
-    give_up();
-  }
-};
 
 /// One connected agent.
 struct Client {
@@ -199,37 +134,21 @@ Status Supervisor::watch_signals() {
 }
 
 Status Supervisor::start_job() {
-  ZED_TRY(Pipe output, make_pipe(O_CLOEXEC));
-  ZED_TRY(Pipe error, make_pipe(O_CLOEXEC));
-  ZED_TRY(Pipe failure, make_pipe(O_CLOEXEC));
-  std::vector<std::string> argv = launch_.request.argv;
-  std::vector<std::string> environment;
-  for (const auto& [name, value] : launch_.environment)
-    environment.push_back(name + "=" + value);
-  auto argv_pointers = pointers_to(argv);
-  auto environment_pointers = pointers_to(environment);
+  ZED_TRY(net::Pipe output, net::make_pipe());
+  ZED_TRY(net::Pipe error, net::make_pipe());
+  Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return fail(system_error(errno, "open /dev/null"));
   make_cgroup();
   memory_kills_before_ = memory_kills();
-  ChildSetup setup{launch_,
-                   argv_pointers.data(),
-                   environment_pointers.data(),
-                   output.write.get(),
-                   error.write.get(),
-                   failure.write.get(),
-                   cgroup_ ? cgroup_->join_descriptor() : -1,
-                   ::getpid()};
-  job_ = ::fork();
-  if (job_ < 0) return fail(system_error(errno, "fork"));
-  if (job_ == 0) setup.run();
-  failure.write.reset();
+  const int cgroup = cgroup_ ? cgroup_->join_descriptor() : -1;
+  auto join_groups = [cgroup] {
+    ::setpgid(0, 0);
+    return cgroup < 0 || ::write(cgroup, "0", 1) == 1;
+  };
+  ZED_TRY(job_, start_child(launch_, {launch_.request.argv, environment_words(launch_), null,
+                                      output.write, error.write, join_groups}));
   has_children_ = true;
   started_ = boot_clock();
-  int reason = 0;
-  if (::read(failure.read.get(), &reason, sizeof reason) == sizeof reason) {
-    ::waitpid(job_, nullptr, 0);
-    return fail(ErrorCode::invalid, "cannot start \"" + argv[0] + "\" in " + launch_.directory +
-                                        ": " + std::strerror(reason));
-  }
   output_ = std::move(output.read);
   error_ = std::move(error.read);
   for (Fd* pipe : {&output_, &error_})
@@ -424,7 +343,7 @@ int Supervisor::run() {
   if (auto started = start_job(); !started) {
     ExitRecord exit;
     exit.kind = ExitRecord::Kind::start_failed;
-    exit.words = started.error().message;
+    exit.words = "cannot " + started.error().describe();
     return finish(exit);
   }
   if (launch_.request.time_left) time_out_at_ = started_ + *launch_.request.time_left;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/fd.hpp"
+#include "net/exec.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -32,17 +32,6 @@ std::string find_program(const std::string& name) {
   for (const char* folder : folders)
     if (std::string path = folder + name; ::access(path.c_str(), X_OK) == 0) return path;
   return {};
-}
-
-struct PipeEnds {
-  Fd read;
-  Fd write;
-};
-
-Result<PipeEnds> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(net::system_error(errno, "make a pipe"));
-  return PipeEnds{Fd(ends[0]), Fd(ends[1])};
 }
 
 /// A process of ours, reaped exactly once; killed if it is left behind.
@@ -178,9 +167,9 @@ bool drain(const Fd& fd, std::string& into, std::size_t most) {
 class SystemCommands final : public Commands {
 public:
   Result<Output> run(const Arguments& arguments, std::string_view input) override {
-    ZED_TRY(auto in, make_pipe());
-    ZED_TRY(auto out, make_pipe());
-    ZED_TRY(auto err, make_pipe());
+    ZED_TRY(auto in, net::make_pipe());
+    ZED_TRY(auto out, net::make_pipe());
+    ZED_TRY(auto err, net::make_pipe());
     SpawnActions actions;
     actions.give(in.read, 0);
     actions.give(out.write, 1);
@@ -292,8 +281,8 @@ private:
 };
 
 Result<std::unique_ptr<Child>> SystemCommands::start(const Arguments& arguments, Pipe pipe) {
-  ZED_TRY(auto data, make_pipe());
-  ZED_TRY(auto err, make_pipe());
+  ZED_TRY(auto data, net::make_pipe());
+  ZED_TRY(auto err, net::make_pipe());
   SpawnActions actions;
   bool from_it = pipe == Pipe::from_it;
   actions.give_null(from_it ? 0 : 1);

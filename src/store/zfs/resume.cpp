@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "net/fd.hpp"
+#include "net/exec.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -109,9 +109,9 @@ Result<std::unique_ptr<Child>> resume_send(const std::string& snapshot, const st
                 "cannot go on with a stream that another machine began: libzfs_core.so.3: " +
                     library().problem,
                 "install OpenZFS's libraries, or abort the receive: then it begins anew");
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(net::system_error(errno, "make a pipe"));
-  return std::make_unique<Resumed>(snapshot, from, point, Fd(ends[0]), Fd(ends[1]));
+  ZED_TRY(net::Pipe pipe, net::make_pipe());
+  return std::make_unique<Resumed>(snapshot, from, point, std::move(pipe.read),
+                                   std::move(pipe.write));
 }
 
 }  // namespace zed::store::zfs
