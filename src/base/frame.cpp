@@ -1,22 +1,16 @@
 #include "base/frame.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 
 #include <boost/crc.hpp>
+
+#include "base/number.hpp"
 
 namespace zed {
 namespace {
 
 constexpr std::size_t head_size = frame_size - 1;
-
-std::optional<std::uint32_t> parse_hex8(std::string_view text) {
-  std::uint32_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 }  // namespace
 
@@ -37,8 +31,8 @@ std::string framed(std::string_view record) {
 
 std::optional<std::string_view> record_at(std::string_view text, std::size_t longest) {
   if (text.size() < frame_size || text[8] != ' ' || text[17] != ' ') return std::nullopt;
-  auto length = parse_hex8(text.substr(0, 8));
-  auto crc = parse_hex8(text.substr(9, 8));
+  auto length = parse_number<std::uint32_t>(text.substr(0, 8), 16);
+  auto crc = parse_number<std::uint32_t>(text.substr(9, 8), 16);
   if (!length || !crc || *length > longest) return std::nullopt;
   if (text.size() < frame_size + *length) return std::nullopt;
   std::string_view record = text.substr(head_size, *length);

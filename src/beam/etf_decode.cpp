@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "beam/etf.hpp"
 #include "beam/etf_tags.hpp"
@@ -158,9 +158,9 @@ Result<Term> TermReader::read_integer_or_float(std::uint8_t tag) {
     // 31 bytes of "%.20e", padded with zeros.
     ZED_TRY(std::string digits, take(31));
     digits.resize(std::min(digits.size(), digits.find('\0')));
-    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), parsed);
-    if (error != std::errc{} || end != digits.data() + digits.size())
-      return corrupt("a float that is no number");
+    const auto number = parse_number<double>(digits);
+    if (!number) return corrupt("a float that is no number");
+    parsed = *number;
   }
   if (!(parsed - parsed == 0)) return corrupt("a float that is not finite");
   return Term(parsed);

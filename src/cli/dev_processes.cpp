@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -15,6 +14,7 @@
 
 #include "base/describe.hpp"
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "net/fd.hpp"
 #include "net/socket.hpp"
@@ -91,10 +91,7 @@ std::vector<Seen> all_processes() {
   for (auto entry = fs::directory_iterator("/proc", error); !error && entry != fs::end(entry);
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    pid_t pid = 0;
-    auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad == std::errc{} && end == name.data() + name.size())
-      processes.push_back({pid, parent_of(pid)});
+    if (const auto pid = parse_number<pid_t>(name)) processes.push_back({*pid, parent_of(*pid)});
   }
   return processes;
 }

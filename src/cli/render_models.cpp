@@ -1,10 +1,10 @@
 #include "cli/render_models.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/table.hpp"
 
@@ -18,9 +18,9 @@ std::string property(const Properties& properties, const char* name) {
 
 /// "8.03 B" of 8030261248; the text as it is if it is no number.
 std::string counted(const std::string& number) {
-  double n = 0;
-  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), n);
-  if (error != std::errc{} || end != number.data() + number.size()) return number;
+  const auto read = parse_number<double>(number);
+  if (!read) return number;
+  const double n = *read;
   for (const auto& [size, unit] : {std::pair{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}})
     if (n >= size) return fmt::format("{:.3g} {}", n / size, unit);
   return number;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/enum.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::cli {
@@ -114,11 +114,8 @@ Result<Retention> parse_retention(const std::vector<std::string>& clauses) {
       if (!pair)
         return fail(ErrorCode::invalid, "\"" + text + "\" does not say what to keep",
                     "write last=5, best=3, metric=loss, mode=min or every=10");
-      std::int64_t count = 0;
-      auto read =
-          std::from_chars(pair->value.data(), pair->value.data() + pair->value.size(), count);
-      const bool is_count = read.ec == std::errc() && count >= 1 &&
-                            read.ptr == pair->value.data() + pair->value.size();
+      const std::int64_t count = parse_number<std::int64_t>(pair->value).value_or(0);
+      const bool is_count = count >= 1;
       const bool wants_count = pair->key == "last" || pair->key == "best" || pair->key == "every";
       if (wants_count && !is_count)
         return fail(ErrorCode::invalid, "\"" + pair->value + "\" is no count of checkpoints",

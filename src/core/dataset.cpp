@@ -1,6 +1,6 @@
 #include "core/dataset.hpp"
 
-#include <charconv>
+#include "base/number.hpp"
 
 namespace zed {
 namespace {
@@ -20,10 +20,7 @@ std::optional<Generation> generation_property(const Properties& properties, std:
 std::optional<std::uint64_t> Snapshot::seq() const {
   const std::string* text = find_property(properties, property::seq);
   if (text == nullptr) return std::nullopt;
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-  return number;
+  return parse_number<std::uint64_t>(*text);
 }
 
 std::optional<Timeline> Snapshot::timeline() const {

@@ -1,19 +1,8 @@
 #include "core/identity.hpp"
 
-#include <charconv>
+#include "base/number.hpp"
 
 namespace zed {
-namespace {
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return number;
-}
-
-}  // namespace
-
 std::string ControllerTerm::str() const {
   return std::to_string(number) + "-" + controller.str();
 }
@@ -21,7 +10,7 @@ std::string ControllerTerm::str() const {
 std::optional<ControllerTerm> ControllerTerm::parse(std::string_view text) {
   std::size_t dash = text.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  auto number = number_of(text.substr(0, dash));
+  auto number = parse_number<std::uint64_t>(text.substr(0, dash));
   auto controller = ControllerId::parse(text.substr(dash + 1));
   if (!number || !controller) return std::nullopt;
   return ControllerTerm{*number, *controller};
@@ -39,7 +28,7 @@ std::optional<Generation> Generation::parse(std::string_view text) {
   std::size_t dash = text.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;
   auto term = ControllerTerm::parse(text.substr(0, dash));
-  auto counter = number_of(text.substr(dash + 1));
+  auto counter = parse_number<std::uint64_t>(text.substr(dash + 1));
   if (!term || !counter) return std::nullopt;
   return Generation{*term, *counter};
 }

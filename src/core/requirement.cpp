@@ -1,19 +1,16 @@
 #include "core/requirement.hpp"
 
-#include <charconv>
 #include <set>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed {
 namespace {
 
 std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty() || number < 0)
-    return std::nullopt;
-  return number;
+  const auto number = parse_number<std::int64_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 // Within a property clauses are separated by ',' and alternatives by '|'; both are escaped inside

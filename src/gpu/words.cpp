@@ -1,5 +1,6 @@
 #include "gpu/words.hpp"
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::gpu {
@@ -53,28 +54,18 @@ Word word_of(std::string_view text) {
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  text = trim(text);
-  std::int64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<std::int64_t>(trim(text));
 }
 
 std::optional<double> decimal_number(std::string_view text) {
-  text = trim(text);
-  double number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+  const auto number = parse_number<double>(trim(text));
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 std::optional<std::uint64_t> hexadecimal(std::string_view text) {
   text = trim(text);
   if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<std::uint64_t>(text, 16);
 }
 
 std::optional<Bytes> bytes_of(std::int64_t count, std::int64_t unit) {

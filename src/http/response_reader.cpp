@@ -1,19 +1,12 @@
 #include "http/response_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::http {
 namespace {
-
-template <class Number> std::optional<Number> number_of(std::string_view text) {
-  Number number{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 tl::unexpected<Error> no_http(std::string what) {
   return fail(ErrorCode::corrupt, "the answer is no HTTP: " + std::move(what),
@@ -78,7 +71,7 @@ Status ResponseReader::read_head() {
 Status ResponseReader::read_status_line(std::string_view line) {
   if (line.substr(0, 7) != "HTTP/1." || line.size() < 12 || line[8] != ' ')
     return no_http("it begins with \"" + percent_encode(line.substr(0, 40)) + "\"");
-  auto status = number_of<unsigned>(line.substr(9, 3));
+  auto status = parse_number<unsigned>(line.substr(9, 3));
   if (!status || *status < 100) return no_http("its status is no number");
   status_ = *status;
   stays_open_ = line[7] == '1';
@@ -101,7 +94,7 @@ Status ResponseReader::begin_body() {
   if (status_ == 204 || status_ == 304) left_ = 0;
   const std::string_view length = header("content-length");
   if (!length.empty()) {
-    left_ = number_of<std::size_t>(length);
+    left_ = parse_number<std::size_t>(length);
     if (!left_) return no_http("its length is no number");
     if (*left_ > limits_.body) return no_http("its body is too large");
   }

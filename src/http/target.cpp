@@ -1,8 +1,8 @@
 #include "http/target.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::http {
@@ -38,17 +38,15 @@ std::variant<Route, NoRoute> events_of(std::string_view query) {
   FollowEvents follow;
   for (const std::string& part : split(query, '&')) {
     if (part.substr(0, 6) != "after=") continue;
-    std::uint64_t number = 0;
-    const char* end = part.data() + part.size();
-    auto [rest, error] = std::from_chars(part.data() + 6, end, number);
-    if (error != std::errc{} || rest != end)
+    const auto number = parse_number<std::uint64_t>(std::string_view(part).substr(6));
+    if (!number)
       return NoRoute{400,
                      {},
                      Error{ErrorCode::invalid,
                            "\"after\" is the number of an event",
                            {},
                            "GET /v1/events?after=17"}};
-    follow.after = number;
+    follow.after = *number;
   }
   return Route{follow};
 }

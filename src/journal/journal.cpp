@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 
 #include "base/frame.hpp"
+#include "base/number.hpp"
 #include "net/files.hpp"
 
 namespace zed::journal {
@@ -58,10 +58,9 @@ Result<Contents> parse_journal(std::string_view text) {
     return damaged(0, "this is no zed journal");
   std::string_view number = text.substr(magic.size(), line_end - magic.size());
   Contents contents;
-  auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), contents.last_seq);
-  if (error != std::errc{} || end != number.data() + number.size())
-    return damaged(magic.size(), "the journal's first number cannot be read");
+  const auto first = parse_number<decltype(contents.last_seq)>(number);
+  if (!first) return damaged(magic.size(), "the journal's first number cannot be read");
+  contents.last_seq = *first;
   std::size_t at = line_end + 1;
   while (at < text.size()) {
     auto record = record_at(text.substr(at), longest_record);

@@ -1,8 +1,8 @@
 #include "net/endpoint.hpp"
 
-#include <charconv>
-
 #include <boost/asio/ip/address.hpp>
+
+#include "base/number.hpp"
 
 namespace zed::net {
 
@@ -23,13 +23,12 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
   if (!bracketed && host.find(':') != std::string_view::npos)
     return fail(ErrorCode::invalid, "an IPv6 address needs brackets before its port",
                 "write it like [::1]:4370");
-  std::uint16_t port = 0;
   const std::string_view digits = text.substr(colon + 1);
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc{} || end != digits.data() + digits.size())
+  const auto port = parse_number<std::uint16_t>(digits);
+  if (!port)
     return fail(ErrorCode::invalid,
                 "\"" + std::string(digits.substr(0, 20)) + "\" is not a port (0 to 65535)");
-  return Endpoint{std::string(host), port};
+  return Endpoint{std::string(host), *port};
 }
 
 bool is_loopback(std::string_view host) {

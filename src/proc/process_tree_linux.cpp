@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "proc/process_tree.hpp"
 
 namespace zed::proc {
@@ -91,13 +91,12 @@ std::vector<pid_t> processes_with_environment(const std::vector<std::string>& en
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     std::string name = entry.path().filename().string();
-    pid_t pid = 0;
-    auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (bad != std::errc{} || end != name.data() + name.size() || pid == ::getpid()) continue;
+    const auto pid = parse_number<pid_t>(name);
+    if (!pid || *pid == ::getpid()) continue;
     std::ifstream file(entry.path() / "environ", std::ios::binary);
     std::ostringstream environment;
     environment << file.rdbuf();
-    if (has_all(environment.str(), entries)) found.push_back(pid);
+    if (has_all(environment.str(), entries)) found.push_back(*pid);
   }
   return found;
 }

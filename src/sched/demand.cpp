@@ -1,8 +1,8 @@
 #include "sched/demand.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "sched/match.hpp"
 #include "sched/nominal.hpp"
@@ -13,11 +13,9 @@ namespace {
 std::optional<std::vector<std::int64_t>> version_of(std::string_view text) {
   std::vector<std::int64_t> numbers;
   for (const std::string& part : split(text, '.')) {
-    std::int64_t number = 0;
-    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (error != std::errc{} || end != part.data() + part.size() || part.empty())
-      return std::nullopt;
-    numbers.push_back(number);
+    const auto number = parse_number<std::int64_t>(part);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
   }
   while (!numbers.empty() && numbers.back() == 0)
     numbers.pop_back();  // "12" and "12.0" are equal

@@ -1,9 +1,9 @@
 #include "store/catalog_store.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::store {
@@ -66,15 +66,11 @@ Result<env::Store::Changes> CatalogStore::changes_since(const std::string& curso
   ZED_CHECK(adopt_missing());
   Catalog now = catalog();
   Changes changes{instance_ + "-" + std::to_string(now.counter()), {}};
-  std::uint64_t since = 0;
-  bool known = cursor.starts_with(instance_ + "-");
-  if (known) {
-    std::string_view number = std::string_view(cursor).substr(instance_.size() + 1);
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), since);
-    known = error == std::errc{} && end == number.data() + number.size();
-  }
+  std::optional<std::uint64_t> since;
+  if (cursor.starts_with(instance_ + "-"))
+    since = parse_number<std::uint64_t>(std::string_view(cursor).substr(instance_.size() + 1));
   // The counter never reaches the largest number, so that stands for "everything".
-  changes.datasets = now.changed_after(known ? since : UINT64_MAX);
+  changes.datasets = now.changed_after(since.value_or(UINT64_MAX));
   return changes;
 }
 

@@ -1,7 +1,6 @@
 // Files and metrics of a copy, asked of the node that has it.
 
-#include <charconv>
-
+#include "base/number.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/daily.hpp"
 #include "controller/timelines.hpp"
@@ -16,11 +15,7 @@ std::string snapshot_of(const FoundCopy& copy) {
 std::optional<double> number_in(const Snapshot& snapshot, const char* property) {
   auto found = snapshot.properties.find(property);
   if (found == snapshot.properties.end()) return std::nullopt;
-  double number = 0;
-  const char* end = found->second.data() + found->second.size();
-  auto read = std::from_chars(found->second.data(), end, number);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return number;
+  return parse_number<double>(found->second);
 }
 
 std::vector<api::CheckpointMark> marks_of(const Machine& m, const FoundCopy& copy) {

@@ -1,8 +1,8 @@
 #include "store/files/wire.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::store {
@@ -107,9 +107,9 @@ Result<ResumeToken> ResumeToken::parse(std::string_view text) {
     token.base = CheckpointId::parse(parts[2]);
     if (!token.base) return no_token();
   }
-  const std::string& number = parts[4];
-  auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), token.offset);
-  if (error != std::errc{} || end != number.data() + number.size()) return no_token();
+  const auto offset = parse_number<decltype(token.offset)>(parts[4]);
+  if (!offset) return no_token();
+  token.offset = *offset;
   return token;
 }
 

@@ -1,9 +1,10 @@
 #include "store/zfs/inventory.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <functional>
+
+#include "base/number.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -268,18 +269,13 @@ void ChangeLog::take(const std::vector<Record>& now) {
 std::pair<std::string, std::vector<DatasetName>> ChangeLog::since(const std::string& cursor,
                                                                   const std::vector<Record>& now) {
   take(now);
-  std::uint64_t known = 0;
-  bool ours = cursor.starts_with(instance_ + "-");
-  if (ours) {
-    const char* from = cursor.data() + instance_.size() + 1;
-    const char* end = cursor.data() + cursor.size();
-    auto parsed = std::from_chars(from, end, known);
-    ours =
-        parsed.ec == std::errc{} && parsed.ptr == end && known <= counter_ && known >= known_from_;
-  }
+  std::optional<std::uint64_t> known;
+  if (cursor.starts_with(instance_ + "-"))
+    known = parse_number<std::uint64_t>(std::string_view(cursor).substr(instance_.size() + 1));
+  const bool ours = known && *known <= counter_ && *known >= known_from_;
   std::vector<DatasetName> names;
   for (const auto& [name, seen] : seen_)
-    if (ours ? seen.changed_at > known : !seen.gone) names.push_back(name);
+    if (ours ? seen.changed_at > *known : !seen.gone) names.push_back(name);
   return {instance_ + "-" + std::to_string(counter_), std::move(names)};
 }
 

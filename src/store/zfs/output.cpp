@@ -1,8 +1,8 @@
 #include "store/zfs/output.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace zed::store::zfs {
@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::string_view empty_value = "%";
 constexpr std::size_t longest_token = std::size_t{64} << 10;
-
-template <class Number> std::optional<Number> to_number(std::string_view text, int base = 10) {
-  Number number{};
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  bool whole = error == std::errc{} && end == text.data() + text.size() && !text.empty();
-  return whole ? std::optional(number) : std::nullopt;
-}
 
 /// Calls `visit` with the fields of each line.
 template <class Visit> void for_each_row(std::string_view output, Visit&& visit) {
@@ -40,15 +33,15 @@ std::optional<SnapshotRow> snapshot_row(const std::vector<std::string>& fields) 
   row.dataset = fields[0].substr(0, at);
   row.word = fields[0].substr(at + 1);
   if (!is_snapshot_word(row.word)) return std::nullopt;
-  auto guid = to_number<std::uint64_t>(fields[1]);
-  auto createtxg = to_number<std::uint64_t>(fields[2]);
+  auto guid = parse_number<std::uint64_t>(fields[1]);
+  auto createtxg = parse_number<std::uint64_t>(fields[2]);
   if (!guid || !createtxg) return std::nullopt;
   row.guid = *guid;
   row.createtxg = *createtxg;
   if (fields.size() == 3) return row;
-  row.used = to_number<std::uint64_t>(fields[3]).value_or(0);
-  row.referenced = to_number<std::uint64_t>(fields[4]).value_or(0);
-  row.creation = to_number<std::int64_t>(fields[5]).value_or(0);
+  row.used = parse_number<std::uint64_t>(fields[3]).value_or(0);
+  row.referenced = parse_number<std::uint64_t>(fields[4]).value_or(0);
+  row.creation = parse_number<std::int64_t>(fields[5]).value_or(0);
   return row;
 }
 
@@ -57,7 +50,7 @@ std::string unescape(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     auto code = text[i] == '\\' && i + 3 < text.size()
-                    ? to_number<unsigned>(text.substr(i + 1, 3), 8)
+                    ? parse_number<unsigned>(text.substr(i + 1, 3), 8)
                     : std::nullopt;
     if (code && *code < 256) {
       plain += static_cast<char>(*code);
@@ -71,8 +64,8 @@ std::string unescape(std::string_view text) {
 
 /// "\tobject = 0x8" -> the number, of either base.
 std::optional<std::uint64_t> token_number(std::string_view value) {
-  if (value.starts_with("0x")) return to_number<std::uint64_t>(value.substr(2), 16);
-  return to_number<std::uint64_t>(value);
+  if (value.starts_with("0x")) return parse_number<std::uint64_t>(value.substr(2), 16);
+  return parse_number<std::uint64_t>(value);
 }
 
 }  // namespace
@@ -115,7 +108,7 @@ std::string Facts::text(const std::string& property) const {
 }
 
 std::uint64_t Facts::number(const std::string& property) const {
-  return to_number<std::uint64_t>(text(property)).value_or(0);
+  return parse_number<std::uint64_t>(text(property)).value_or(0);
 }
 
 std::map<std::string, Facts> gather(const std::vector<PropertyRow>& rows) {
@@ -133,7 +126,7 @@ std::map<std::string, Facts> gather(const std::vector<PropertyRow>& rows) {
 std::optional<std::uint64_t> parse_estimate(std::string_view output) {
   std::optional<std::uint64_t> size;
   for_each_row(output, [&size](const std::vector<std::string>& fields) {
-    if (fields.size() == 2 && fields[0] == "size") size = to_number<std::uint64_t>(fields[1]);
+    if (fields.size() == 2 && fields[0] == "size") size = parse_number<std::uint64_t>(fields[1]);
   });
   return size;
 }
@@ -200,8 +193,8 @@ Result<Version> parse_version(std::string_view output) {
     rest = rest.substr(0, rest.find('-'));
     auto parts = split(rest, '.');
     if (parts.size() < 2) continue;
-    auto major = to_number<int>(parts[0]);
-    auto minor = to_number<int>(parts[1]);
+    auto major = parse_number<int>(parts[0]);
+    auto minor = parse_number<int>(parts[1]);
     if (major && minor) version = {*major, *minor, std::string(rest)};
   }
   if (version.text.empty())
