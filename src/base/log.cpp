@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 
 namespace zed {
@@ -24,9 +24,7 @@ void configure_log(std::string program, LogLevel lowest) {
 
 void log(LogLevel level, std::string_view text) {
   if (level < lowest_level) return;
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::string line =
-      to_iso8601(WallTime{std::chrono::duration_cast<std::chrono::milliseconds>(now).count()});
+  std::string line = to_iso8601(wall_now());
   line += ' ';
   line += level_names[static_cast<std::size_t>(level)];
   line += ' ' + program_name + ": ";

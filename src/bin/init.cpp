@@ -2,13 +2,13 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 
 #include <fcntl.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "bin/daemon.hpp"
 #include "bin/identity_files.hpp"
@@ -21,11 +21,6 @@ namespace {
 constexpr Millis day = minutes(60 * 24);
 constexpr Millis root_lifetime = day * 3650, issuing_lifetime = day * 730, own_lifetime = day * 90;
 constexpr std::uint16_t http_port = 4372;
-
-WallTime wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
-}
 
 /// The terminal without echo, as long as it lives.
 class Silence {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 
 #include <sys/stat.h>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "net/fd.hpp"
@@ -43,11 +43,6 @@ Status make_private(const fs::path& folder) {
 
 Status save_identity(const KnownFleet& fleet, const net::TlsIdentity& identity) {
   return proc::write_file_durably(folder_of(fleet) / "node.pem", identity.chain + identity.key);
-}
-
-WallTime wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "cli/progress.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "cli/render.hpp"
 
@@ -13,11 +13,6 @@ namespace zed::cli {
 namespace {
 
 constexpr std::int64_t say_again_ms = 10'000;
-
-std::int64_t monotonic_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 std::size_t error_width() {
   winsize size{};
@@ -27,7 +22,7 @@ std::size_t error_width() {
 }  // namespace
 
 void Progress::show(const std::string& line) {
-  const std::int64_t now = monotonic_ms();
+  const std::int64_t now = monotonic_now().ms;
   if (context_.terminal().error) {
     if (line != shown_) context_.note("\r\x1b[K" + fitted(line, error_width()));
     shown_ = line;
@@ -51,7 +46,7 @@ void Progress::clear() {
 
 Narrator::Narrator(Context& context, std::string subject)
     : context_(context), subject_(std::move(subject)), progress_(context),
-      began_ms_(monotonic_ms()) {
+      began_ms_(monotonic_now().ms) {
   auto first = context.client();
   if (!first) return;
   http::ClientOptions options = (*first)->options();
@@ -87,7 +82,7 @@ void Narrator::tell(const std::string& line) {
 }
 
 void Narrator::tell_elapsed(const std::string& line) {
-  const Millis elapsed{(monotonic_ms() - began_ms_) / 1000 * 1000};
+  const Millis elapsed{(monotonic_now().ms - began_ms_) / 1000 * 1000};
   tell(elapsed.value == 0 ? line : line + ", " + show(elapsed));
 }
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "gpu/merge.hpp"
@@ -29,11 +29,6 @@ Report read_inventory(const std::filesystem::path& path) {
   auto value = parse_json(text);
   auto report = value ? from_value<Report>(*value) : Result<Report>(fail(value.error()));
   return report ? std::move(*report) : Report{};
-}
-
-WallTime wall_now() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
 }
 
 Status write_all(int file, std::string_view text) {

@@ -1,16 +1,10 @@
 #include "http/enrol.hpp"
 
-#include <chrono>
-
+#include "base/clock.hpp"
 #include "pki/authority.hpp"
 
 namespace zed::http {
 namespace {
-
-WallTime wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
-}
 
 template <class Reply>
 Result<Reply> ask(const RemoteDoor& door, const std::string& step, const Value& request) {

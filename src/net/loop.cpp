@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/clock.hpp"
 #include "net/asio.hpp"
 
 namespace zed::net {
@@ -39,13 +40,11 @@ void Loop::post(std::function<void()> work) {
 }
 
 Instant Loop::now() const {
-  const auto since_origin = std::chrono::steady_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(since_origin).count()};
+  return monotonic_now();
 }
 
 Now Loop::clocks() const {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return {now(), {std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count()}};
+  return {now(), wall_now()};
 }
 
 struct Timer::State : std::enable_shared_from_this<Timer::State> {

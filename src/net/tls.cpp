@@ -1,11 +1,11 @@
 #include "net/tls.hpp"
 
-#include <chrono>
 #include <mutex>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "base/clock.hpp"
 #include "pki/openssl_impl.hpp"
 
 namespace zed::net {
@@ -25,11 +25,6 @@ struct Wire {
   std::span<const std::uint8_t> in;
   std::string out;
 };
-
-WallTime wall_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
-}
 
 Status use_identity(SSL_CTX* context, const TlsIdentity& identity) {
   if (identity.chain.empty() && identity.key.empty()) return {};

@@ -1,9 +1,9 @@
 #pragma once
 // For tests of whatever speaks TLS: a fleet's authority and certificates, made on the spot.
 
-#include <chrono>
 #include <memory>
 
+#include "base/clock.hpp"
 #include "net/tls.hpp"
 #include "pki/authority.hpp"
 #include "pki/keys.hpp"
@@ -17,10 +17,7 @@ public:
     issuing_ = make_issuing(root_, make_key().value(), random_nonce(), now(), day * 20).value();
   }
 
-  static WallTime now() {
-    const auto since = std::chrono::system_clock::now().time_since_epoch();
-    return {std::chrono::duration_cast<std::chrono::milliseconds>(since).count()};
-  }
+  static WallTime now() { return wall_now(); }
   const std::string& root() const { return root_.chain; }
   std::string authority() const { return read_certificate(root_.chain)->fingerprint; }
 

@@ -1,19 +1,14 @@
 #include "stream/relay.hpp"
 
-#include <chrono>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/describe.hpp"
 #include "stream/pipeline.hpp"
 #include "stream/throttle.hpp"
 
 namespace zed::stream {
 namespace {
-
-Instant monotonic_now() {
-  auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
-}
 
 /// What the receiver asks for.
 struct ResumeRequest {

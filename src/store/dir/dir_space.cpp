@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <set>
 
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "store/dir/dir_staging.hpp"
 #include "store/dir/folder_source.hpp"
@@ -407,8 +407,7 @@ std::uint64_t DirSpace::random() {
 }
 
 WallTime DirSpace::wall_time() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
+  return wall_now();
 }
 
 }  // namespace zed::store
