@@ -2,6 +2,7 @@
 open at once until every one was made."""
 
 import random
+import resource
 import socket
 import sys
 
@@ -10,6 +11,8 @@ WORDS = [b"", b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01", noise.randbyte
 
 
 def main(host, port, count):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     held = []
     refused = 0
     for i in range(count):
@@ -17,7 +20,7 @@ def main(host, port, count):
             connection = socket.create_connection((host, port), timeout=5)
             connection.sendall(WORDS[i % len(WORDS)])
             held.append(connection)
-        except OSError:
+        except ConnectionError:
             refused += 1
     print(f"{len(held)} made, {refused} refused")
 

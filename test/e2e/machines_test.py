@@ -268,7 +268,15 @@ class Machines(MachinesCase):
         attacker = self.network.add("attacker")
         script = Path(__file__).with_name("flood.py")
         for port in (4371, 4372):
-            attacker.run(sys.executable, script, self.controller.address, port, 1000)
+            flood = subprocess.Popen(attacker.command(sys.executable, script, self.controller.address, port, 10_000),
+                                     stdout=subprocess.PIPE, text=True)  # fmt: skip
+            self.addCleanup(flood.kill)
+            answered = 0
+            while flood.poll() is None:
+                self.assertEqual(self.up(), {"alpha", "beta"})
+                answered += 1
+            self.assertIn(" made, ", flood.communicate()[0])
+            self.assertGreater(answered, 0)
         attacker.run(sys.executable, script, self.alpha.address, 4370, 300)
         attacker.run(sys.executable, script, self.alpha.address, 4373, 300)
         self.assertEqual(self.up(), {"alpha", "beta"})
