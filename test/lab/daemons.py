@@ -3,15 +3,20 @@
 import json
 import os
 import pathlib
+import shlex
 import subprocess
+import sys
+import time
 
-from fleet import BUILD, ROOT, LabError, Payload
+from fleet import BUILD, HERE, PATIENCE, ROOT, LabError, Payload
 
 PROGRAMS = ["zedctl", "zed-agent", "zed-supervise", "zed-controller"]
 COOKIE = "the-lab-is-closed"
 HEARTBEATS_SCALED = 60  # seconds until a node is lost: machines in emulation think slowly
 SOCKET = "/run/zed-controller.sock"
+DOOR_PORT = 4399
 PYTHON = pathlib.Path("/usr/bin/python3")
+PYTHON_THERE = f"/zed/bin/{PYTHON.resolve().name}"
 LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "lib2to3", "ensurepip", "distutils", "turtledemo", "site-packages",
             "dist-packages", "__pycache__", "pydoc_data", "multiprocessing", "xmlrpc", "wsgiref", "curses", "dbm"}
 
@@ -58,17 +63,21 @@ def payload(with_python=True):
                 made.add(str(module), module)
         for path in (ROOT / "clients" / "python" / "zed").glob("*.py"):
             made.add(f"/zed/client/zed/{path.name}", path)
+        made.add("/zed/forward.py", HERE / "forward.py")
         made.add("/zed/jobs/counter.py", ROOT / "test" / "e2e" / "jobs" / "counter.py")
+        made.add("/zed/jobs/train.py", ROOT / "test" / "lab" / "jobs" / "train.py")
     return made
 
 
 class Daemons:
-    """A controller on one machine, an agent on each, and zedctl."""
+    """A controller on one machine, an agent on each, and zedctl (which runs on the host)."""
 
     def __init__(self, host, lost_after=HEARTBEATS_SCALED):
         self.host = host
         self.lost_after = lost_after
         self.agents = {}
+        self.door = host.fleet.folder / "door"
+        self.forward = None
 
     # ---- starting
 
@@ -80,7 +89,28 @@ class Daemons:
             f" --cookie-file /zed/cookie --socket {SOCKET} --listen {self.host.address} --lost-after {self.lost_after}"
             " --dangerously-allow-plain-tcp > /run/controller.log 2>&1 &"
         )
-        self.host.wait_for(f"[ -S {SOCKET} ]", 60)
+        self.host.wait_for(f"[ -S {SOCKET} ]")
+        self.open_door()
+
+    def open_door(self):
+        """From a socket of the host to the controller's; again after its machine's restart."""
+        self.close()
+        address = f"tcp:{self.host.address}:{DOOR_PORT}"
+        self.host.run(f"setsid {PYTHON_THERE} /zed/forward.py {address} unix:{SOCKET} > /run/forward.log 2>&1 &")
+        self.host.wait_for(f"grep -qi :{DOOR_PORT:04X} /proc/net/tcp")
+        self.door.unlink(missing_ok=True)
+        command = [*self.host.fleet.inside(), sys.executable, HERE / "forward.py", f"unix:{self.door}", address]
+        self.forward = subprocess.Popen(command)
+        for _ in range(1000):
+            if self.door.exists():
+                return
+            time.sleep(0.01)
+        raise LabError("the door to the controller does not open")
+
+    def close(self):
+        if self.forward:
+            self.forward.kill()
+            self.forward.wait()
 
     def start_agent(self, machine, gpus="none", name=None, store="zfs", port=0):
         """`port`: 4370 + port and 4373 + port are its; a second agent of a machine needs others."""
@@ -100,22 +130,42 @@ class Daemons:
 
     # ---- zedctl
 
-    def zedctl(self, words, timeout=120):
-        """Its exit status and what it printed."""
-        return self.host.status(f"NO_COLOR=1 ZED_CONTROLLER={SOCKET} zedctl {words}", timeout)
+    def begin(self, words):
+        """Starts zedctl; finish() waits for it."""
+        environment = dict(os.environ, NO_COLOR="1", ZED_CONTROLLER=str(self.door))
+        return subprocess.Popen([BUILD / "src" / "bin" / "zedctl", *shlex.split(words)], env=environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
 
-    def do(self, words, timeout=120):
+    def finish(self, command, timeout=PATIENCE):
+        """Its exit status and what it printed."""
+        try:
+            output = command.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            command.kill()
+            output = command.communicate()[0] + f"\n(killed after {timeout} s)"
+        return command.returncode, output
+
+    def zedctl(self, words, timeout=PATIENCE):
+        return self.finish(self.begin(words), timeout)
+
+    def do(self, words, timeout=PATIENCE):
         status, output = self.zedctl(words, timeout)
         if status != 0:
-            raise LabError(f"zedctl {words}: exit {status}\n{output}\n{self.logs()}")
+            raise LabError(f"zedctl {words}: exit {status}\n{output}")
         return output
 
     def ask(self, words):
-        return json.loads(self.do(f"{words} --json 2> /dev/null"))
+        environment = dict(os.environ, NO_COLOR="1", ZED_CONTROLLER=str(self.door))
+        done = subprocess.run([BUILD / "src" / "bin" / "zedctl", *shlex.split(words), "--json"], env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+        if done.returncode != 0:
+            raise LabError(f"zedctl {words} --json: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
 
     def apply(self, text):
-        self.host.run(f"cat > /run/cluster.exs << 'END_OF_CLUSTER'\n{text}\nEND_OF_CLUSTER")
-        return self.do("apply /run/cluster.exs --yes")
+        path = self.host.fleet.folder / "cluster.exs"
+        path.write_text(text)
+        return self.do(f"apply {path} --yes")
 
     def job(self, name):
         return next((row for row in self.ask("jobs --all")["jobs"] if row["name"] == name), None)
@@ -135,9 +185,20 @@ class Daemons:
         return "\n".join(texts)
 
 
+def job_text(name, script, words, body=""):
+    """The cluster file's text of a job that runs one of /zed/jobs."""
+    argv = ", ".join(json.dumps(str(word)) for word in [PYTHON_THERE, script, *words])
+    return f'job :{name} do\n  run [{argv}]\n  env PYTHONPATH: "/zed/client"\n{body}\nend\n'
+
+
 def counter(name, epochs, gate, body=""):
     """A job that counts epochs and commits each; it begins none above the number in the file `gate`."""
-    words = ["/zed/bin/" + PYTHON.resolve().name, "/zed/jobs/counter.py", "--epochs", str(epochs), "--allow", gate,
-             "--timeout", "120"]
-    argv = ", ".join(json.dumps(word) for word in words)
-    return f'job :{name} do\n  run [{argv}]\n  env PYTHONPATH: "/zed/client"\n{body}\nend\n'
+    return job_text(name, "/zed/jobs/counter.py", ["--epochs", epochs, "--allow", gate, "--timeout", 120], body)
+
+
+def training(name, epochs, gate, body="", **options):
+    """The training of jobs/train.py; `options` as there."""
+    words = ["--epochs", epochs, "--allow", gate]
+    for option, value in options.items():
+        words += [f"--{option.replace('_', '-')}", value]
+    return job_text(name, "/zed/jobs/train.py", words, body)
