@@ -16,6 +16,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-fpch-preprocess)  # lets ccache see through a precompiled header
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # lets ccache see that one is the same
+endif()
+
 if(ZED_SANITIZE)
   string(REPLACE "," ";" zed_sanitizers "${ZED_SANITIZE}")
   foreach(name IN LISTS zed_sanitizers)
