@@ -196,6 +196,7 @@ AgentShell::~AgentShell() = default;
 
 Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConfig config,
                                                       env::Store& store, env::Gpus& gpus) {
+  ZED_CHECK(finish_imports(store));
   ZED_TRY(auto dataset, DatasetName::parse("zed/node"));
   Status made = store.create(dataset, {{property::type, "node"}});
   if (!made && made.error().code != ErrorCode::exists) return fail(std::move(made).error());

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "model/properties.hpp"
 #include "modelio/source_files.hpp"
@@ -15,13 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Set while an import is not complete: what is cut off can be told from what somebody made.
+/// Set while an import is not complete, to the id that its snapshot will have: what is cut off can
+/// be told from what somebody made, and what only lacks its end from what lacks files.
 constexpr char importing[] = "importing";
 /// Why the figures of a model are not known.
 constexpr char unread[] = "unread";
 
+/// What the last step of an import changes.
+PropertyChanges complete() {
+  return {{importing, std::nullopt}};
+}
+
 /// An empty, writable dataset; what an import that was cut off left behind goes.
-Status make_room(env::Store& store, const DatasetName& dataset, Properties properties) {
+Status make_room(env::Store& store, const ImportFiles& import, Properties properties) {
+  const DatasetName& dataset = import.dataset;
   auto present = store.inspect(dataset);
   if (!present && present.error().code != ErrorCode::not_found)
     return fail(std::move(present).error());
@@ -32,7 +40,7 @@ Status make_room(env::Store& store, const DatasetName& dataset, Properties prope
                   "choose another name, or remove the old one first");
     ZED_CHECK(store.destroy(dataset));
   }
-  properties[importing] = "true";
+  properties[importing] = import.snapshot.str();
   return store.create(dataset, properties);
 }
 
@@ -93,8 +101,7 @@ Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
                               const ReportCopied& report) {
   if (auto present = store.inspect(import.dataset))
     if (const Snapshot* done = present->find(import.snapshot)) {
-      ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
-      ZED_CHECK(store.set_readonly(import.dataset, true));
+      ZED_CHECK(store.change(import.dataset, complete(), true));
       return *done;
     }
   auto type = import.properties.find(property::type);
@@ -107,16 +114,25 @@ Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
   if (is_model) {
     ZED_TRY(properties, with_facts(entries, std::move(properties), import.source.has_value()));
   }
-  ZED_CHECK(make_room(store, import.dataset, properties));
+  ZED_CHECK(make_room(store, import, properties));
   ZED_TRY(fs::path live, store.open_live(import.dataset));
   if (!import.source) ZED_CHECK(check_outside(files, live));
   ZED_TRY(const std::string sum, copy_files(entries, live, {!is_code, report}));
   if (!sum.empty()) ZED_CHECK(store.set(import.dataset, {{"sha256", sum}}));
   ZED_TRY(auto name, SnapshotName::of(import.dataset, import.snapshot_name));
-  ZED_TRY(Snapshot snapshot, store.snapshot(name, {{property::id, import.snapshot.str()}}));
-  ZED_CHECK(store.set(import.dataset, {{importing, std::nullopt}}));
-  ZED_CHECK(store.set_readonly(import.dataset, true));
-  return snapshot;
+  return store.seal(name, {{property::id, import.snapshot.str()}}, complete());
+}
+
+Status finish_imports(env::Store& store) {
+  ZED_TRY(const auto datasets, store.list());
+  for (const Dataset& dataset : datasets) {
+    const auto snapshot = CheckpointId::parse(dataset.property(importing));
+    if (!snapshot || dataset.find(*snapshot) == nullptr) continue;
+    if (auto finished = store.change(dataset.name, complete(), true); !finished)
+      log_warning("the import of " + dataset.name.str() +
+                  " is not finished: " + finished.error().describe());
+  }
+  return {};
 }
 
 Status unpack_code(env::Store& store, const DatasetName& dataset, const Input& code) {

@@ -16,6 +16,12 @@ namespace zed::bin {
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
                               const ReportCopied& report = {});
 
+/// Does what is left of imports that were cut off after their snapshot: the datasets become
+/// readonly and are no longer marked. Called before anything else uses the store. One that cannot
+/// be finished is logged and left as it is, to be tried again at the next start. Blocks. Errors:
+/// Store::list()'s.
+Status finish_imports(env::Store& store);
+
 /// Copies the files of a snapshot into the live files of a dataset; those of the same name are
 /// written over. Blocks. Errors: `not_found`, `no_space`, `io`.
 Status unpack_code(env::Store& store, const DatasetName& dataset, const Input& code);

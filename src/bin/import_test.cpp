@@ -1,12 +1,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "bin/import.hpp"
 #include "store/dir/dir_store.hpp"
+#include "store/dir/disk.hpp"
 
 namespace zed::bin {
 namespace {
@@ -197,6 +199,62 @@ TEST_F(Import, a_checkpoint_becomes_a_model) {
     import.path = path;
     EXPECT_NE(error_of(import).find("is not in the snapshot"), std::string::npos) << path;
   }
+}
+
+TEST_F(Import, killed_at_any_moment_it_is_finished_at_the_next_start_or_begun_anew) {
+  write("one", "abc");
+  const ImportFiles import = order("one", "data");
+  bool finished = false;
+  std::size_t cut_off = 0;
+  for (std::uint64_t n = 1; !finished; ++n) {
+    ASSERT_LT(n, 200U);
+    store_.reset();
+    fs::remove_all(root_ / "pool");
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto store = *store::open_dir_store(root_ / "pool", "tank");
+      store::disk::set_fault(store::disk::Fault::die, n);
+      _exit(import_files(*store, import) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    ASSERT_TRUE(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 137) << WEXITSTATUS(status);
+    finished = WEXITSTATUS(status) == 0;
+    store_ = *store::open_dir_store(root_ / "pool", "tank");
+    ASSERT_TRUE(finish_imports(*store_));
+    auto there = store_->inspect(import.dataset);
+    const bool complete = there && there->find(import.snapshot) != nullptr;
+    if (there) {
+      EXPECT_EQ(there->readonly, complete) << n;
+      EXPECT_EQ(there->property("importing").empty(), complete) << n;
+    }
+    cut_off += complete ? 0 : 1;
+    EXPECT_FALSE(imported(import).contains("importing")) << n;
+    EXPECT_EQ(live("one"), "abc") << n;
+  }
+  EXPECT_GE(cut_off, 5U);
+}
+
+TEST_F(Import, cut_off_between_the_snapshot_and_its_end_it_is_finished_at_the_next_start) {
+  // As a store leaves it that takes these steps one by one.
+  const ImportFiles import = order("one", "data");
+  auto marked = [&](const std::string& name, const std::string& by) {
+    const DatasetName dataset = *DatasetName::parse(name);
+    Properties properties{{"type", "data"}, {"importing", import.snapshot.str()}};
+    ASSERT_TRUE(store_->create(dataset, properties));
+    ASSERT_TRUE(store_->snapshot(*SnapshotName::of(dataset, "v1"), {{"id", by}}));
+  };
+  marked("models/m", import.snapshot.str());
+  marked("models/by-hand", "11111111111111111111111111111111");  // somebody else's snapshot
+  ASSERT_TRUE(finish_imports(*store_));
+  const Dataset done = *store_->inspect(import.dataset);
+  EXPECT_TRUE(done.readonly);
+  EXPECT_EQ(done.property("importing"), "");
+  const Dataset half = *store_->inspect(*DatasetName::parse("models/by-hand"));
+  EXPECT_FALSE(half.readonly);
+  EXPECT_EQ(half.property("importing"), import.snapshot.str());
 }
 
 TEST_F(Import, done_already_is_done) {
