@@ -7,6 +7,7 @@
 
 #include "beam/epmd.hpp"
 #include "net/listener.hpp"
+#include "net/lobby.hpp"
 #include "net/socket.hpp"
 
 namespace zed::beam {
@@ -62,7 +63,8 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   };
 
   State(net::Loop& owner, NodeOptions given, NodeHandlers then)
-      : loop(owner), options(std::move(given)), handlers(std::move(then)), sweep(owner) {
+      : loop(owner), options(std::move(given)), handlers(std::move(then)), sweep(owner),
+        strangers(options.max_strangers) {
     const std::size_t length_bytes = options.tls ? 4 : 2;
     identity = {options.name, new_creation(), options.cookie, length_bytes};
   }
@@ -115,8 +117,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   // --- Connections ----------------------------------------------------------------------------
 
   void on_accept(net::Fd fd) {
-    if (strangers.size() >= options.max_strangers) forget_stranger(*strangers.begin());
-    if (connections.size() >= options.max_connections) return;  // closes it
+    if (connections.size() - strangers.size() >= options.max_connections) return;  // closes it
     auto address = net::peer_endpoint(fd.get()).value_or(net::Endpoint{});
     adopt(Session::accept(session_options(), loop.now()), std::move(fd), std::move(address), "");
   }
@@ -124,7 +125,9 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   void adopt(Session session, net::Fd fd, net::Endpoint address, std::string dialled) {
     const ConnectionId id = ++last_connection;
     const Bytes queue{static_cast<std::int64_t>(options.limits.max_output)};
-    if (dialled.empty()) strangers.insert(id);
+    if (dialled.empty()) {
+      if (const auto out = strangers.enter(id, address.host)) connections.erase(*out);
+    }
     net::Connection connection =
         options.tls
             ? net::Connection(loop, std::move(fd), tls_end(id, dialled), queue + connection_slack)
@@ -165,12 +168,6 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     return fail(ErrorCode::refused,
                 "the certificate there is that of " + node + ", not of " + peer->dialled,
                 "check the address");
-  }
-
-  /// The oldest connection that has not said who it is.
-  void forget_stranger(ConnectionId id) {
-    strangers.erase(id);
-    connections.erase(id);
   }
 
   Peer* find(ConnectionId id) {
@@ -250,7 +247,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     Peer* peer = find(id);
     if (closed || peer == nullptr) return;
     peer->up = true;
-    strangers.erase(id);
+    strangers.leave(id);
     by_name[name] = id;
     finish_attempt(name, {});
     if (!closed && handlers.on_up) call(handlers.on_up, name);
@@ -292,7 +289,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
     if (found == connections.end()) return;
     const auto peer = std::move(found->second);
     connections.erase(found);
-    strangers.erase(id);
+    strangers.leave(id);
     farewell(*peer);
     const std::string name = peer->session.peer().name;
     if (peer->up) {
@@ -385,7 +382,7 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
   std::unique_ptr<net::Listener> listener;
   std::unique_ptr<EpmdRegistration> epmd;
   std::map<ConnectionId, std::unique_ptr<Peer>> connections;
-  std::set<ConnectionId> strangers;  ///< that dialled us and are not up, the oldest first
+  net::Lobby strangers;  ///< that dialled us and are not up
   std::map<std::string, ConnectionId> by_name;
   std::map<std::string, Attempt> attempts;
   ConnectionId last_connection = 0;

@@ -40,10 +40,8 @@ struct NodeOptions {
   std::function<bool(std::string_view module, std::string_view function, std::size_t arity)>
       allows_rpc;
   SessionLimits limits;
-  std::size_t max_connections = 16'384;  ///< those still shaking hands included
-  /// Of these, so many may still shake hands: the oldest one makes room for the next, so that a
-  /// flood of silent connections keeps nobody out who has something to say.
-  std::size_t max_strangers = 1'024;
+  std::size_t max_connections = 16'384;  ///< that are up
+  std::size_t max_strangers = 1'024;     ///< that still shake hands (net/lobby.hpp: who makes room)
   Epmd epmd = Epmd::ignore;
   std::uint16_t epmd_port = 4369;
 };

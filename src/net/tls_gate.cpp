@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include "net/lobby.hpp"
 #include "net/refusal_log.hpp"
 #include "net/socket.hpp"
 
@@ -39,29 +40,22 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     std::string serial;
     bool open = false;
   };
-  using Id = std::uint64_t;
+  using Id = Lobby::Id;
 
   State(Loop& owner, std::shared_ptr<const Tls> ours, TlsGateOptions how, OnOpen then)
-      : loop(owner), tls(std::move(ours)), options(how), on_open(std::move(then)), refusals(owner) {
-  }
-
-  std::size_t strangers() const {
-    std::size_t count = 0;
-    for (const auto& [id, passage] : passages)
-      count += passage->open ? 0 : 1;
-    return count;
-  }
+      : loop(owner), tls(std::move(ours)), options(how), on_open(std::move(then)), refusals(owner),
+        strangers(options.most_strangers) {}
 
   void accept(Fd socket) {
-    const std::size_t waiting = strangers();
-    if (waiting >= options.most_strangers || passages.size() - waiting >= options.most_open) return;
+    if (passages.size() - strangers.size() >= options.most_open) return;
     const Id id = ++last;
     auto passage = std::make_unique<Passage>(loop);
     passage->from = peer_endpoint(socket.get()).value_or(Endpoint{});
+    if (const auto out = strangers.enter(id, passage->from.host)) passages.erase(*out);
     TlsEnd end{tls, TlsSide::server, options.peer,
                [this, id](const pki::CertificateInfo* peer) { return opened(id, peer); }};
     passage->outer = Connection(loop, std::move(socket), std::move(end));
-    passage->limit.start(options.handshake, [this, id] { passages.erase(id); });
+    passage->limit.start(options.handshake, [this, id] { forget(id); });
     Passage& started = *passage;
     passages.emplace(id, std::move(passage));
     started.outer.start({[this, id](std::span<const std::uint8_t> bytes) {
@@ -79,7 +73,10 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     ZED_TRY(auto ends, socket_pair());
     passage->open = true;
     passage->limit.cancel();
-    passage->serial = peer == nullptr ? "" : peer->serial;
+    if (peer != nullptr) {
+      passage->serial = peer->serial;
+      strangers.leave(id);
+    }
     passage->inner = Connection(loop, std::move(ends[0]));
     passage->inner.start({[this, id](std::span<const std::uint8_t> bytes) {
                             if (Passage* p = find(id)) pass(bytes, p->inner, p->outer);
@@ -118,8 +115,13 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   /// Not from inside a handler of the passage's own connections.
   void forget_later(Id id) {
     loop.post([weak = weak_from_this(), id] {
-      if (auto self = weak.lock()) self->passages.erase(id);
+      if (auto self = weak.lock()) self->forget(id);
     });
+  }
+
+  void forget(Id id) {
+    strangers.leave(id);
+    passages.erase(id);
   }
 
   Passage* find(Id id) {
@@ -133,6 +135,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   OnOpen on_open;
   RefusalLog refusals;
   std::map<Id, std::unique_ptr<Passage>> passages;
+  Lobby strangers;
   Id last = 0;
 };
 

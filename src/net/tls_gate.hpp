@@ -13,8 +13,10 @@ namespace zed::net {
 
 struct TlsGateOptions {
   TlsPeer peer = TlsPeer::must_show_certificate;
-  std::size_t most_strangers = 64;  ///< connections that still shake hands; more are closed
-  std::size_t most_open = 256;
+  /// Connections that have shown no certificate, still shaking hands or with none to show; when one
+  /// more comes, net/lobby.hpp says who makes room.
+  std::size_t most_strangers = 256;
+  std::size_t most_open = 256;  ///< with a certificate; more are closed
   Millis handshake = seconds(5);
 };
 

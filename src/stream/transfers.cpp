@@ -9,7 +9,9 @@
 
 #include "net/connection.hpp"
 #include "net/listener.hpp"
+#include "net/lobby.hpp"
 #include "net/refusal_log.hpp"
+#include "net/socket.hpp"
 #include "stream/relay.hpp"
 
 namespace zed::stream {
@@ -105,8 +107,9 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   void dial(const StepId& step);
   void dialled(const StepId& step, net::Fd socket);
   void accept(net::Fd socket);
-  void heard(std::uint64_t id, std::span<const std::uint8_t> bytes);
-  void greeted(std::uint64_t id);
+  void heard(net::Lobby::Id id, std::span<const std::uint8_t> bytes);
+  void greeted(net::Lobby::Id id);
+  void forget(net::Lobby::Id id);
   Entry* expected(const StreamHello& hello, const std::string& node);
   void run(Entry& entry, net::Connection::Released connection, std::string already_read,
            std::optional<StreamHello> hello);
@@ -125,8 +128,9 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   std::optional<net::Listener> listener;
   std::map<StepId, Entry> entries;
   std::deque<StepId> waiting;
-  std::map<std::uint64_t, std::unique_ptr<Stranger>> strangers;  ///< the oldest first
-  std::uint64_t next_stranger = 0;
+  std::map<net::Lobby::Id, std::unique_ptr<Stranger>> strangers;
+  net::Lobby lobby{most_strangers};
+  net::Lobby::Id next_stranger = 0;
 };
 
 std::size_t Transfers::Core::begun_count() const {
@@ -199,11 +203,11 @@ void Transfers::Core::dialled(const StepId& step, net::Fd socket) {
 }
 
 void Transfers::Core::accept(net::Fd socket) {
-  // The oldest makes room: a flood of silent connections keeps nobody out who has a ticket.
-  if (strangers.size() >= most_strangers) strangers.erase(strangers.begin());
-  std::uint64_t id = ++next_stranger;
+  const net::Lobby::Id id = ++next_stranger;
+  const auto from = net::peer_endpoint(socket.get()).value_or(net::Endpoint{});
+  if (const auto out = lobby.enter(id, from.host)) strangers.erase(*out);
   Stranger& stranger = *strangers.emplace(id, std::make_unique<Stranger>(loop)).first->second;
-  stranger.limit.start(hello_within, [this, id] { strangers.erase(id); });
+  stranger.limit.start(hello_within, [this, id] { forget(id); });
   auto check = [&stranger](const pki::CertificateInfo* peer) -> Status {
     if (peer != nullptr) stranger.node = peer->identity.node;
     return {};
@@ -218,18 +222,23 @@ void Transfers::Core::accept(net::Fd socket) {
                              [this, id](const Error& why) {
                                if (why.code == ErrorCode::refused)
                                  refusals.add("data connection refused: " + why.describe());
-                               strangers.erase(id);
+                               forget(id);
                              },
                              {}});
 }
 
-void Transfers::Core::heard(std::uint64_t id, std::span<const std::uint8_t> bytes) {
+void Transfers::Core::forget(net::Lobby::Id id) {
+  lobby.leave(id);
+  strangers.erase(id);
+}
+
+void Transfers::Core::heard(net::Lobby::Id id, std::span<const std::uint8_t> bytes) {
   auto found = strangers.find(id);
   if (found == strangers.end()) return;
   Stranger& stranger = *found->second;
   stranger.words.append(bytes.begin(), bytes.end());
   if (stranger.words.size() > longest_opening) {
-    strangers.erase(found);
+    forget(id);
     return;
   }
   if (stranger.words.size() < hello_size || std::exchange(stranger.greets, true)) return;
@@ -252,11 +261,11 @@ Transfers::Core::Entry* Transfers::Core::expected(const StreamHello& hello,
   return nullptr;
 }
 
-void Transfers::Core::greeted(std::uint64_t id) {
+void Transfers::Core::greeted(net::Lobby::Id id) {
   auto found = strangers.find(id);
   if (found == strangers.end()) return;
   const auto stranger = std::move(found->second);
-  strangers.erase(found);
+  forget(id);
   auto hello = decode_hello(std::as_bytes(std::span(stranger->words)).first(hello_size));
   Entry* entry = hello ? expected(*hello, stranger->node) : nullptr;
   if (entry == nullptr) {
