@@ -1,7 +1,6 @@
 #include "http/session.hpp"
 
 #include <array>
-#include <deque>
 #include <utility>
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -14,6 +13,7 @@
 #include "base/describe.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "http/follower_queue.hpp"
 #include "http/openapi.hpp"
 #include "http/status.hpp"
 #include "http/target.hpp"
@@ -72,7 +72,8 @@ public:
               Visitor visitor)
       : core_(std::move(core)), admission_(std::move(admission)), visitor_(std::move(visitor)),
         stream_(net::context(core_->loop)), timer_(core_->loop),
-        buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096) {
+        buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096),
+        queue_(core_->limits.follower_queue) {
     const int family = family_of(fd.get());
     ErrorInfo error;
     stream_.socket().assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
@@ -128,9 +129,10 @@ private:
 
   void follow(std::optional<std::uint64_t> after);
   void on_backlog(const Result<Value>& backlog);
-  void enqueue(std::shared_ptr<const std::string> text);
+  void say(std::string text);
   void write_next();
   void on_event_written(const ErrorInfo& error, std::size_t n);
+  void drop_follower();
   void end_stream(std::string last_words);
   void comment_later();
   void watch_follower();
@@ -148,14 +150,8 @@ private:
   std::size_t drained_ = 0;
   bool keep_open_ = true;
   bool closed_ = false;
-
-  // A follower's.
-  bool has_backlog_ = false;
-  bool ending_ = false;
-  std::uint64_t last_number_ = 0;
-  std::deque<std::pair<std::uint64_t, std::shared_ptr<const std::string>>> early_;
-  std::deque<std::shared_ptr<const std::string>> queue_;  ///< the first is being written
-  std::size_t queued_ = 0;
+  FollowerQueue queue_;  ///< a follower's
+  bool is_writing_ = false;
 };
 
 /// Lives in the copies of a Reply: the last one that goes without a word answers for them all.
@@ -419,14 +415,11 @@ void HttpSession::follow(std::optional<std::uint64_t> after) {
         503, Error{ErrorCode::busy, "too many follow the events already", {}, "close one of them"},
         false);
   core_->followers.insert(this);
-  enqueue(std::make_shared<const std::string>(stream_head));
+  say(std::string(stream_head));
   watch_follower();
   comment_later();
-  if (!after) {
-    has_backlog_ = true;
-    return;
-  }
-  last_number_ = *after;
+  if (!after) return;
+  queue_.expect_backlog(*after);
   api::ListEvents backlog;
   backlog.after = *after;
   backlog.limit = most_backlog;
@@ -440,46 +433,43 @@ void HttpSession::follow(std::optional<std::uint64_t> after) {
 }
 
 void HttpSession::on_backlog(const Result<Value>& backlog) {
-  if (closed_ || ending_) return;
+  if (closed_ || queue_.is_ending()) return;
   if (!backlog) return end_stream("event: error\ndata: " + error_body(backlog.error()) + "\n");
-  has_backlog_ = true;
+  bool fits = true;
   const Value* events = backlog->find("events");
   if (events != nullptr && events->as_list() != nullptr)
-    for (const Value& event : *events->as_list())
-      push(number_of(event),
-           std::make_shared<const std::string>(encode_event(number_of(event), event)));
-  for (auto& [number, text] : std::exchange(early_, {}))
-    push(number, std::move(text));
+    for (const Value& event : *events->as_list()) {
+      const std::uint64_t number = number_of(event);
+      auto text = std::make_shared<const std::string>(encode_event(number, event));
+      fits = queue_.push_backlog(number, std::move(text));
+      if (!fits) break;
+    }
+  if (!fits || !queue_.backlog_ends()) return drop_follower();
+  write_next();
 }
 
 void HttpSession::push(std::uint64_t number, std::shared_ptr<const std::string> text) {
-  if (closed_ || ending_) return;
-  if (queued_ + text->size() > static_cast<std::size_t>(core_->limits.follower_queue.value))
-    return end_stream(
-        "event: dropped\ndata: " +
-        error_body(Error{ErrorCode::busy,
-                         "events came faster than they were read",
-                         {},
-                         "follow again with ?after=" + std::to_string(last_number_)}) +
-        "\n");
-  if (!has_backlog_) {
-    // Counted as queued: a backlog that never comes must not make room for ever more.
-    queued_ += text->size();
-    early_.emplace_back(number, std::move(text));
-    return;
-  }
-  if (number <= last_number_) return;
-  last_number_ = number;
-  enqueue(std::move(text));
+  if (closed_ || queue_.is_ending()) return;
+  if (!queue_.push(number, std::move(text))) return drop_follower();
+  write_next();
 }
 
-void HttpSession::enqueue(std::shared_ptr<const std::string> text) {
-  queued_ += text->size();
-  queue_.push_back(std::move(text));
-  if (queue_.size() == 1) write_next();
+void HttpSession::drop_follower() {
+  const Error error{ErrorCode::busy,
+                    "events came faster than they were read",
+                    {},
+                    "follow again with ?after=" + std::to_string(queue_.last_number())};
+  end_stream("event: dropped\ndata: " + error_body(error) + "\n");
+}
+
+void HttpSession::say(std::string text) {
+  queue_.say(std::make_shared<const std::string>(std::move(text)));
+  write_next();
 }
 
 void HttpSession::write_next() {
+  if (is_writing_ || queue_.is_empty()) return;
+  is_writing_ = true;
   stream_.expires_after(chrono_of(core_->limits.write_time));
   asio::async_write(stream_, asio::buffer(*queue_.front()), then(&HttpSession::on_event_written));
 }
@@ -487,26 +477,23 @@ void HttpSession::write_next() {
 void HttpSession::on_event_written(const ErrorInfo& error, std::size_t) {
   if (closed_) return;
   if (error) return close();
-  queued_ -= queue_.front()->size();
-  queue_.pop_front();
-  if (!queue_.empty()) return write_next();
-  if (ending_) close();
+  is_writing_ = false;
+  queue_.pop();
+  if (!queue_.is_empty()) return write_next();
+  if (queue_.is_ending()) close();
 }
 
 void HttpSession::end_stream(std::string last_words) {
-  ending_ = true;
-  early_.clear();
   core_->followers.erase(this);
-  if (queue_.size() > 1) queue_.erase(queue_.begin() + 1, queue_.end());
-  queued_ = queue_.empty() ? 0 : queue_.front()->size();
-  enqueue(std::make_shared<const std::string>(std::move(last_words)));
+  queue_.end_with(std::make_shared<const std::string>(std::move(last_words)));
+  write_next();
 }
 
 void HttpSession::comment_later() {
   timer_.start(core_->limits.comment_every, [weak = weak_from_this()] {
     auto self = weak.lock();
-    if (!self || self->closed_ || self->ending_) return;
-    if (self->queue_.empty()) self->enqueue(std::make_shared<const std::string>(":\n\n"));
+    if (!self || self->closed_ || self->queue_.is_ending()) return;
+    if (self->queue_.is_empty()) self->say(":\n\n");
     self->comment_later();
   });
 }
