@@ -1,13 +1,13 @@
 #include "bin/agent_gpus.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "gpu/probed.hpp"
 #include "gpu/simulated.hpp"
+#include "net/system.hpp"
+#include "proc/process_table.hpp"
 #include "sched/nominal.hpp"
 #include "sched/visible.hpp"
 
@@ -17,13 +17,11 @@ namespace {
 /// A job's processes carry the path of their attempt's socket, which lies in our run folder. What
 /// may not be read belongs to somebody else.
 bool has_socket_in(std::int64_t pid, const std::string& run_folder) {
-  constexpr std::size_t longest = std::size_t{256} << 10;
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  std::string text(longest, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(longest));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return (std::string(1, '\0') + text)
-             .find(std::string(1, '\0') + "ZED_SOCKET=" + run_folder + "/") != std::string::npos;
+  const std::string beginning = "ZED_SOCKET=" + run_folder + "/";
+  const auto entries = proc::environment_of(static_cast<pid_t>(pid));
+  return std::any_of(entries.begin(), entries.end(), [&beginning](const std::string& entry) {
+    return entry.starts_with(beginning);
+  });
 }
 
 /// The agent's own environment may leave it some of the machine's GPUs only.
@@ -55,7 +53,7 @@ bool are_simulated(const std::string& gpus) {
 Result<std::unique_ptr<env::Gpus>> open_gpus(const std::string& gpus, const AgentConfig& config) {
   if (gpus == "auto") {
     gpu::ProbedOptions options;
-    options.program = std::filesystem::read_symlink("/proc/self/exe");
+    ZED_TRY(options.program, net::own_program());
     options.inventory_file = config.state_folder / "gpus.json";
     options.nominal = [](Bytes reported, std::string_view model) {
       return sched::nominal_size_gb(reported, model);

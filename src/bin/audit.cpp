@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "net/system.hpp"
 
 namespace zed::bin {
 namespace {
@@ -37,7 +38,7 @@ Status write_all(int file, std::string_view text) {
     if (n < 0) return fail(net::system_error(errno, "write audit.log"));
     text.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (::fdatasync(file) != 0) return fail(net::system_error(errno, "write audit.log"));
+  if (net::sync_data(file) != 0) return fail(net::system_error(errno, "write audit.log"));
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/inventory.hpp"
 #include "gpu/nvml.hpp"
 #include "gpu/probe.hpp"
+#include "net/system.hpp"
 #include "sched/nominal.hpp"
 
 namespace zed::bin {
@@ -67,8 +68,7 @@ int ProbeCommand::run() const {
   gpu::ProbeOptions options;
   options.root = root;
   options.tool_deadline = seconds(timeout_s);
-  std::error_code error;
-  options.self = std::filesystem::read_symlink("/proc/self/exe", error);
+  options.self = net::own_program().value_or(std::filesystem::path());
   options.wake = wake;
   options.wake_unknown = wake_unknown;
   if (!last.empty()) options.last = read_last(last);

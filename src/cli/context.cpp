@@ -126,7 +126,7 @@ Interrupt::Interrupt() {
   action.sa_handler = on_interrupt;
   // A second Ctrl-C ends us the usual way, should the first one not.
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  ::sigemptyset(&action.sa_mask);
+  sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
 }
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <set>
 
 #include <fcntl.h>
@@ -12,13 +10,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/describe.hpp"
-#include "base/json.hpp"
-#include "base/number.hpp"
 #include "base/text.hpp"
-#include "net/fd.hpp"
+#include "net/exec.hpp"
+#include "net/files.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 #include "proc/launch.hpp"
+#include "proc/process_table.hpp"
 #include "proc/spawn.hpp"
 
 namespace zed::cli {
@@ -62,40 +60,6 @@ bool has_ended(int lifeline) {
   return ::poll(&watched, 1, 0) > 0;
 }
 
-struct Seen {
-  pid_t pid = 0;
-  pid_t parent = 0;
-};
-
-/// At most 64 KiB of a file of /proc, entries ended by NUL.
-std::vector<std::string> entries_of(pid_t pid, const char* file) {
-  auto text = proc::read_file("/proc/" + std::to_string(pid) + "/" + file, kibibytes(256));
-  return text ? split(*text, '\0') : std::vector<std::string>{};
-}
-
-pid_t parent_of(pid_t pid) {
-  auto text = proc::read_file("/proc/" + std::to_string(pid) + "/stat", kibibytes(4));
-  if (!text) return 0;
-  // "17 (name) S 1 …": the name may hold anything, parentheses too.
-  const std::size_t name_end = text->rfind(')');
-  int parent = 0;
-  if (name_end == std::string::npos ||
-      std::sscanf(text->c_str() + name_end + 1, " %*c %d", &parent) != 1)
-    return 0;
-  return parent;
-}
-
-std::vector<Seen> all_processes() {
-  std::vector<Seen> processes;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator("/proc", error); !error && entry != fs::end(entry);
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (const auto pid = parse_number<pid_t>(name)) processes.push_back({*pid, parent_of(*pid)});
-  }
-  return processes;
-}
-
 bool begins_with_any(std::string_view text, const std::vector<std::string>& beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(), [text](const std::string& beginning) {
     return text.substr(0, beginning.size()) == beginning;
@@ -104,10 +68,10 @@ bool begins_with_any(std::string_view text, const std::vector<std::string>& begi
 
 /// A supervisor of an attempt under one of `roots`, or a process that such a supervisor started.
 bool belongs_to(pid_t pid, const std::vector<std::string>& roots) {
-  const std::vector<std::string> words = entries_of(pid, "cmdline");
+  const std::vector<std::string> words = proc::arguments_of(pid);
   if (words.size() > 2 && words[1] == "supervise" && begins_with_any(words[2], roots)) return true;
   constexpr std::string_view mark = "ZED_JOB_DIR=";
-  for (const std::string& entry : entries_of(pid, "environ"))
+  for (const std::string& entry : proc::environment_of(pid))
     if (entry.substr(0, mark.size()) == mark &&
         begins_with_any(std::string_view(entry).substr(mark.size()), roots))
       return true;
@@ -117,10 +81,7 @@ bool belongs_to(pid_t pid, const std::vector<std::string>& roots) {
 }  // namespace
 
 Result<fs::path> program_beside(const std::string& name) {
-  std::error_code error;
-  const fs::path own = fs::read_symlink("/proc/self/exe", error);
-  if (error)
-    return fail(ErrorCode::unsupported, "cannot tell where zedctl itself lies: " + error.message());
+  ZED_TRY(const fs::path own, net::own_program());
   const fs::path path = own.parent_path() / name;
   if (::access(path.c_str(), X_OK) == 0) return path;
   return fail(ErrorCode::not_found, "there is no program " + path.string(),
@@ -128,11 +89,7 @@ Result<fs::path> program_beside(const std::string& name) {
 }
 
 std::optional<ProcessIdentity> running_in(const fs::path& state) {
-  auto text = proc::read_file(state / "pid.json", kibibytes(64));
-  if (!text) return std::nullopt;
-  auto value = parse_json(*text);
-  if (!value) return std::nullopt;
-  auto identity = from_value<ProcessIdentity>(*value);
+  auto identity = net::read_record<ProcessIdentity>(state / "pid.json");
   if (!identity || identity->pid <= 1 || !proc::is_alive(*identity)) return std::nullopt;
   return std::move(*identity);
 }
@@ -140,18 +97,15 @@ std::optional<ProcessIdentity> running_in(const fs::path& state) {
 Result<ProcessIdentity> start_daemon(const fs::path& program, std::vector<std::string> arguments,
                                      const fs::path& state, const fs::path& log) {
   const std::string what = "start " + program.filename().string() + " in " + state.string();
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(net::system_error(errno, what));
-  net::Fd lifeline(ends[0]);
-  net::Fd inherited(ends[1]);
-  ZED_CHECK(proc::spawn_detached(program, std::move(arguments), inherited, log));
-  inherited.reset();
+  ZED_TRY(net::Pipe lifeline, net::make_pipe());
+  ZED_CHECK(proc::spawn_detached(program, std::move(arguments), lifeline.write, log));
+  lifeline.write.reset();
   std::optional<ProcessIdentity> identity;
   bool ended = false;
   wait_until(
       [&] {
         identity = running_in(state);
-        ended = has_ended(lifeline.get());
+        ended = has_ended(lifeline.read.get());
         return identity || ended;
       },
       start_limit);
@@ -164,17 +118,17 @@ Result<ProcessIdentity> start_daemon(const fs::path& program, std::vector<std::s
 }
 
 std::vector<ProcessIdentity> job_processes_of(const fs::path& state) {
-  const std::vector<Seen> all = all_processes();
+  const std::vector<proc::ProcessEntry> all = proc::all_processes();
   std::error_code error;
   const std::vector<std::string> roots{state.string() + "/",
                                        fs::weakly_canonical(state, error).string() + "/"};
   std::set<pid_t> ours;
-  for (const Seen& process : all)
+  for (const proc::ProcessEntry& process : all)
     if (belongs_to(process.pid, roots)) ours.insert(process.pid);
   // A job may have wiped its children's environment; they are ours by descent.
   for (bool grown = true; grown;) {
     grown = false;
-    for (const Seen& process : all)
+    for (const proc::ProcessEntry& process : all)
       if (ours.count(process.parent) != 0) grown = ours.insert(process.pid).second || grown;
   }
   std::vector<ProcessIdentity> processes;

@@ -14,6 +14,7 @@
 #include "http/response_reader.hpp"
 #include "http/status.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 
 namespace zed::http {
 namespace {
@@ -74,7 +75,7 @@ struct Exchange {
 
   Status send_wire(std::string_view bytes) const {
     while (!bytes.empty()) {
-      const ssize_t n = ::send(channel.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t n = ::send(channel.socket.get(), bytes.data(), bytes.size(), net::no_signal);
       if (n > 0) {
         bytes.remove_prefix(static_cast<std::size_t>(n));
         continue;

@@ -12,6 +12,7 @@
 #include "http/status.hpp"
 #include "net/listener.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 #include "net/tls_gate.hpp"
 
 namespace zed::http {
@@ -66,7 +67,7 @@ void turn_away(const net::Fd& socket, std::size_t limit) {
                              "Content-Length: " +
                              std::to_string(body.size()) + "\r\n\r\n" + body;
   [[maybe_unused]] auto sent =
-      ::send(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::send(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | net::no_signal);
 }
 
 }  // namespace

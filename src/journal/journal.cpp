@@ -11,6 +11,7 @@
 #include "base/frame.hpp"
 #include "base/number.hpp"
 #include "net/files.hpp"
+#include "net/system.hpp"
 
 namespace zed::journal {
 namespace {
@@ -29,7 +30,7 @@ Result<Fd> write_new(const std::filesystem::path& path, const std::string& text)
   Fd file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return fail(system_error(errno, what));
   ZED_CHECK(write_all(file.get(), text, what));
-  if (::fsync(file.get()) != 0) return fail(system_error(errno, what));
+  if (net::sync_file(file.get()) != 0) return fail(system_error(errno, what));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(system_error(errno, what));
   ZED_CHECK(sync_folder_of(path));
   return file;
@@ -108,7 +109,8 @@ Result<Journal::Opened> Journal::open(std::filesystem::path path) {
   if (!journal.file_) return fail(system_error(errno, "open journal " + path.string()));
   journal.size_ = static_cast<std::int64_t>(contents->whole_bytes);
   if (contents->whole_bytes < text.size() &&
-      (::ftruncate(journal.file_.get(), journal.size_) != 0 || ::fsync(journal.file_.get()) != 0))
+      (::ftruncate(journal.file_.get(), journal.size_) != 0 ||
+       net::sync_file(journal.file_.get()) != 0))
     return fail(system_error(errno, "cut the torn tail of " + path.string()));
   journal.last_seq_ = contents->last_seq;
   opened.records = std::move(contents->records);
@@ -125,7 +127,7 @@ Status Journal::append(std::uint64_t first_seq, std::span<const std::string> rec
   }
   std::string what = "append to journal " + path_.string();
   Status written = write_all(file_.get(), text, what);
-  if (written && ::fdatasync(file_.get()) != 0) written = fail(system_error(errno, what));
+  if (written && net::sync_data(file_.get()) != 0) written = fail(system_error(errno, what));
   if (!written) {
     // What stands there now must not be read back as durable; if even this fails, the next append
     // fails too, and the start after it finds a torn tail.

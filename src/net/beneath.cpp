@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,9 +9,11 @@
 
 #if defined(__linux__)
 #include <linux/openat2.h>
+#include <sys/syscall.h>
 #endif
 
 #include "base/text.hpp"
+#include "net/system.hpp"
 
 namespace zed::net {
 namespace {
@@ -29,6 +30,13 @@ Status check_relative(const std::string& path) {
   return {};
 }
 
+/// A folder that is only passed through need not be readable.
+#ifdef O_PATH
+constexpr int folder_only = O_PATH | O_DIRECTORY;
+#else
+constexpr int folder_only = O_SEARCH;  // macOS: O_DIRECTORY is part of it
+#endif
+
 /// For kernels without openat2.
 Fd walk(int at, const std::string& path, int flags, mode_t mode) {
   Fd folder;
@@ -38,7 +46,7 @@ Fd walk(int at, const std::string& path, int flags, mode_t mode) {
     std::string component = path.substr(begin, slash - begin);
     int from = folder ? folder.get() : at;
     bool last = slash == std::string::npos;
-    int wanted = last ? flags : O_PATH | O_DIRECTORY;
+    int wanted = last ? flags : folder_only;
     Fd next(::openat(from, component.c_str(), wanted | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!next || last) return next;
     folder = std::move(next);
@@ -82,7 +90,7 @@ Result<Fd> open_beneath(int at, const std::string& path, int flags, mode_t mode)
   Fd fd = open_any(at, path, flags, mode);
   struct stat status {};
   // With O_PATH a link at the end of the path would be opened itself.
-  if (fd && ((flags & O_PATH) == 0 || ::fstat(fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)))
+  if (fd && ((flags & place_only) == 0 || ::fstat(fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)))
     return fd;
   if (fd) errno = ELOOP;
   if (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "net/asio.hpp"
+#include "net/system.hpp"
 
 namespace zed::net {
 namespace {
@@ -21,16 +22,8 @@ void prepare(int fd) {
   // Small messages must not wait for one another; fails harmlessly on a UNIX socket.
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-#ifdef SO_NOSIGPIPE
-  ::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
-#endif
+  quiet(fd);
 }
-
-#ifdef MSG_NOSIGNAL
-constexpr int send_flags = MSG_NOSIGNAL;
-#else
-constexpr int send_flags = 0;
-#endif
 
 }  // namespace
 
@@ -120,7 +113,7 @@ struct Connection::State : std::enable_shared_from_this<Connection::State> {
     while (!queue.empty()) {
       const std::string& front = queue.front();
       const ssize_t sent = ::send(socket.native_handle(), front.data() + front_sent,
-                                  front.size() - front_sent, send_flags);
+                                  front.size() - front_sent, no_signal);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
       queued -= static_cast<std::size_t>(sent);

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 
+#include "net/system.hpp"
+
 namespace zed::net {
 
 Status write_all(int fd, std::string_view text, const std::string& what) {
@@ -21,7 +23,7 @@ Status write_all(int fd, std::string_view text, const std::string& what) {
 Status sync_folder_of(const std::filesystem::path& path) {
   const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   Fd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0)
+  if (!folder || sync_file(folder.get()) != 0)
     return fail(system_error(errno, "sync the folder of " + path.string()));
   return {};
 }
@@ -33,11 +35,11 @@ Status write_file(const std::filesystem::path& path, std::string_view text, Endu
   Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return fail(system_error(errno, what));
   ZED_CHECK(write_all(file.get(), text, what));
-  if (endures == Endures::power && ::fsync(file.get()) != 0) return fail(system_error(errno, what));
+  if (endures == Endures::power && sync_file(file.get()) != 0) return fail(system_error(errno, what));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(system_error(errno, what));
   if (endures == Endures::power) return sync_folder_of(path);
   // A journalling file system makes the file's name durable with the file.
-  if (endures == Endures::power_once_written && ::fsync(file.get()) != 0)
+  if (endures == Endures::power_once_written && sync_file(file.get()) != 0)
     return fail(system_error(errno, what));
   return {};
 }

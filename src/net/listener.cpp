@@ -3,13 +3,12 @@
 #include <cerrno>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "net/asio.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 
 namespace zed::net {
 namespace {
@@ -19,18 +18,6 @@ namespace {
 constexpr Millis accept_retry{100};
 /// Accepted in one turn of the loop, so that a flood of connections does not starve the others.
 constexpr int accepts_a_turn = 64;
-
-Fd accept_one(int listener) {
-#ifdef __linux__
-  return Fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-#else
-  Fd fd(::accept(listener, nullptr, nullptr));
-  if (!fd) return fd;
-  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-  return fd;
-#endif
-}
 
 }  // namespace
 
@@ -47,7 +34,7 @@ struct Listener::State : std::enable_shared_from_this<Listener::State> {
 
   void accept() {
     for (int i = 0; i < accepts_a_turn && open; ++i) {
-      Fd fd = accept_one(acceptor.native_handle());
+      Fd fd = accept_now(acceptor.native_handle());
       if (fd) {
         on_accept(std::move(fd));
         continue;

@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "net/system.hpp"
+
 namespace zed::net {
 namespace {
 
@@ -71,7 +73,7 @@ Result<Fd> make_socket(int family, const std::string& what) {
   Fd fd(::socket(family, SOCK_STREAM, 0));
 #endif
   if (!fd) return fail(system_error(errno, what));
-  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  quiet(fd.get());
   return fd;
 }
 

@@ -113,8 +113,7 @@ void Attempts::Core::ended(Key key, const ExitRecord& exit) {
 }
 
 void Attempts::Core::end_remains(const Key& key) {
-  std::vector<std::string> mark{"ZED_JOB_ID=" + key.first.str(),
-                                "ZED_GENERATION=" + key.second.str()};
+  std::vector<std::string> mark = attempt_mark(key.first, key.second);
   auto remains = std::make_shared<std::size_t>(0);
   auto kill_all = [mark, remains, folder = folder_of(key)] {
     auto pids = processes_with_environment(mark);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 
 #include "net/exec.hpp"
+#include "proc/children.hpp"
 #include "proc/start_child.hpp"
 
 namespace zed::proc {
@@ -87,7 +87,7 @@ Result<CommandChild> start_command_child(const Launch& launch, const StartComman
   };
   ZED_TRY(ends.ours.pid, start_child(launch, {words, environment_of(launch, question.terminal),
                                               ends.input, ends.output, ends.output, lead_session}));
-  ends.ours.exit.reset(static_cast<int>(::syscall(SYS_pidfd_open, ends.ours.pid, 0)));
+  ends.ours.exit = watch_end(ends.ours.pid);
   return std::move(ends.ours);
 }
 

@@ -10,6 +10,7 @@
 #include "net/beneath.hpp"
 #include "net/listener.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 #include "proc/line_connection.hpp"
 
 namespace zed::proc {
@@ -113,11 +114,12 @@ Status check_job_path(const std::filesystem::path& directory, const std::string&
       return fail(ErrorCode::invalid, "path \"" + path + "\" leaves the job's folder",
                   "paths of a checkpoint are relative to ZED_JOB_DIR");
   const std::string below = relative.lexically_normal().string();
-  net::Fd folder(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  net::Fd folder(::open(directory.c_str(), net::place_only | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return fail(net::system_error(errno, "open the job's folder"));
   if (below == "." || below.empty()) return {};
-  auto found = net::open_beneath(
-      folder.get(), below.ends_with('/') ? below.substr(0, below.size() - 1) : below, O_PATH);
+  auto found = net::open_beneath(folder.get(),
+                                 below.ends_with('/') ? below.substr(0, below.size() - 1) : below,
+                                 net::place_only);
   if (found) return {};
   if (found.error().code == ErrorCode::not_found)
     return fail(ErrorCode::not_found, "\"" + path + "\" is not in the job's folder",

@@ -1,13 +1,9 @@
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
-#include "base/number.hpp"
 #include "proc/process_tree.hpp"
 
 namespace zed::proc {
@@ -44,19 +40,9 @@ long counter_in(const std::string& path, const std::string& name) {
   return -1;
 }
 
-bool has_all(const std::string& environment, const std::vector<std::string>& entries) {
-  return std::all_of(entries.begin(), entries.end(), [&](const std::string& entry) {
-    std::string whole = entry + '\0';
-    std::size_t at = environment.find(whole);
-    while (at != std::string::npos && at > 0 && environment[at - 1] != '\0')
-      at = environment.find(whole, at + 1);
-    return at != std::string::npos;
-  });
-}
-
 }  // namespace
 
-void adopt_orphans() {
+void adopt_orphans(const std::vector<std::string>&) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -64,13 +50,6 @@ std::vector<pid_t> descendants() {
   std::vector<pid_t> found;
   collect(::getpid(), found);
   return found;
-}
-
-std::size_t signal_descendants(int signal) {
-  std::vector<pid_t> all = descendants();
-  for (pid_t pid : all)
-    ::kill(pid, signal);
-  return all.size();
 }
 
 bool are_descendants_stopped() {
@@ -84,21 +63,6 @@ bool are_descendants_stopped() {
     if (std::string_view("TtZX").find(stat[name_end + 2]) == std::string_view::npos) return false;
   }
   return true;
-}
-
-std::vector<pid_t> processes_with_environment(const std::vector<std::string>& entries) {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    std::string name = entry.path().filename().string();
-    const auto pid = parse_number<pid_t>(name);
-    if (!pid || *pid == ::getpid()) continue;
-    std::ifstream file(entry.path() / "environ", std::ios::binary);
-    std::ostringstream environment;
-    environment << file.rdbuf();
-    if (has_all(environment.str(), entries)) found.push_back(*pid);
-  }
-  return found;
 }
 
 long out_of_memory_kills() {

@@ -38,7 +38,7 @@ struct DetachedChild {
     if (grandchild < 0) give_up();
     if (grandchild > 0) ::_exit(0);
     sigset_t none;
-    ::sigemptyset(&none);
+    sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (::dup2(null, 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) give_up();
     // dup2 onto itself would keep close-on-exec.
@@ -98,7 +98,7 @@ public:
   }
   int clear_signals() {
     sigset_t none;
-    ::sigemptyset(&none);
+    sigemptyset(&none);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     return ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }

@@ -14,6 +14,7 @@
 
 #include "base/describe.hpp"
 #include "base/json.hpp"
+#include "net/system.hpp"
 
 namespace zed::stream {
 namespace {
@@ -186,7 +187,7 @@ Status FrameSocket::write_all(std::span<const std::byte> bytes) {
 
 Status FrameSocket::send_wire(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), net::no_signal);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(failure(errno, "write to the other end of the transfer"));
     bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -207,7 +208,7 @@ Status FrameSocket::send(FrameKind kind, std::span<const std::byte> payload) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
-  ssize_t n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+  ssize_t n = ::sendmsg(socket_.get(), &message, net::no_signal);
   if (n < 0) return fail(failure(errno, "write to the other end of the transfer"));
   auto sent = static_cast<std::size_t>(n);
   if (sent < header.size()) {

@@ -7,12 +7,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "net/system.hpp"
 #include "store/dir/dir_staging.hpp"
 #include "store/dir/folder_source.hpp"
 #include "store/dir/layout.hpp"
@@ -402,7 +402,7 @@ std::vector<std::string> DirSpace::missing(const Catalog& catalog) {
 
 std::uint64_t DirSpace::random() {
   std::uint64_t number = 0;
-  ZED_ASSERT(::getrandom(&number, sizeof number, 0) == sizeof number);
+  net::fill_random(std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

@@ -10,14 +10,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.hpp"
 #include "net/beneath.hpp"
+#include "net/system.hpp"
+#include "store/dir/file_system.hpp"
 
 namespace zed::store::disk {
 namespace {
@@ -141,10 +140,17 @@ Status for_each_name(int folder, const std::function<Status(const std::string&)>
 
 // ---- changing -----------------------------------------------------------------------------------
 
+namespace {
+
+Fd create_at(int at, const std::string& name, mode_t mode) {
+  return Fd(::openat(at, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+}
+
+}  // namespace
+
 Result<Fd> create_file(int at, const std::string& name, mode_t mode) {
   Fd fd;
-  if (may_change(Change::takes_space))
-    fd.reset(::openat(at, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (may_change(Change::takes_space)) fd = create_at(at, name, mode);
   if (!fd) return system_failure("create " + quoted(name));
   return fd;
 }
@@ -230,42 +236,47 @@ Status set_owner(int fd, const struct stat& like) {
 }
 
 Status sync(int fd) {
-  if (!may_change(Change::syncs) || (is_syncing && ::fsync(fd) != 0))
+  if (!may_change(Change::syncs) || (is_syncing && net::sync_file(fd) != 0))
     return system_failure("fsync");
   return {};
 }
 
 Status sync_data(int fd) {
-  if (!may_change(Change::syncs) || (is_syncing && ::fdatasync(fd) != 0))
+  if (!may_change(Change::syncs) || (is_syncing && net::sync_data(fd) != 0))
     return system_failure("fdatasync");
   return {};
 }
 
 void begin_writing(int fd, std::uint64_t offset, std::uint64_t size) {
-  if (is_syncing)
-    (void)::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size),
-                            SYNC_FILE_RANGE_WRITE);
+  if (is_syncing) system::begin_writing(fd, offset, size);
 }
 
 Status flush(int fd) {
-  if (::fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS)
+  if (system::write_back(fd) != 0 && errno != EINVAL && errno != EROFS)
     return system_failure("write back a file");
   return {};
 }
 
 Status sync_all(int fd) {
-  if (!may_change(Change::syncs) || (is_syncing && ::syncfs(fd) != 0))
-    return system_failure("syncfs");
+  if (!may_change(Change::syncs) || (is_syncing && system::sync_all(fd) != 0))
+    return system_failure("sync a file system");
   return {};
 }
 
-Result<bool> reflink(int from, int to) {
+Result<NewFile> create_sharing(int from, int at, const std::string& name, mode_t mode) {
+  if (!may_change(Change::takes_space)) return system_failure("create " + quoted(name));
+  if (Fd whole = system::clone_as(from, at, name)) {
+    ZED_CHECK(set_mode(whole.get(), mode));
+    return NewFile{std::move(whole), true};
+  }
+  NewFile made{create_at(at, name, mode)};
+  if (!made.file) return system_failure("create " + quoted(name));
   if (!may_change(Change::takes_space)) return system_failure("reflink");
-  if (::ioctl(to, FICLONE, from) == 0) return true;
+  made.shares = system::share_blocks(from, made.file.get());
   bool cannot = errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV || errno == EINVAL ||
                 errno == ENOSYS;
-  if (cannot) return false;
-  return system_failure("reflink");
+  if (!made.shares && !cannot) return system_failure("reflink");
+  return made;
 }
 
 namespace {
@@ -278,9 +289,7 @@ Status copy_range(int from, int to, std::uint64_t begin, std::uint64_t end) {
     std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(block, end - begin));
     if (!buffer) {
       if (!may_change(Change::takes_space)) return system_failure("copy");
-      off_t in = static_cast<off_t>(begin);
-      off_t out = in;
-      ssize_t copied = ::copy_file_range(from, &in, to, &out, size, 0);
+      ssize_t copied = system::copy_inside(from, to, begin, size);
       if (copied > 0) {
         begin += static_cast<std::uint64_t>(copied);
         continue;
@@ -358,48 +367,33 @@ Status replace_file(int at, const std::string& name, const std::string& new_name
 
 namespace {
 
-struct KnownFileSystem {
-  unsigned long magic;  ///< linux/magic.h and the file systems' own sources
-  const char* name;
-};
-/// Those that move ctime at the first store to a clean mapped page (their page_mkwrite calls
-/// file_update_time). tmpfs, overlayfs and network file systems are left out on purpose.
-constexpr KnownFileSystem tracking[] = {
-    {0xEF53, "ext4"}, {0x58465342, "xfs"}, {0x9123683E, "btrfs"}, {0xF2F52010, "f2fs"}};
-
 Result<bool> try_reflink(int folder) {
   const std::string from = ".reflink-a";
   const std::string to = ".reflink-b";
   ZED_TRY(auto a, open_for_writing(folder, from, true));
-  ZED_TRY(auto b, open_for_writing(folder, to, true));
   ZED_CHECK(write_at(a.get(), 0, std::as_bytes(std::span("x", 1))));
-  auto works = reflink(a.get(), b.get());
+  ZED_CHECK(remove_file(folder, to));
+  ZED_TRY(auto made, create_sharing(a.get(), folder, to, 0600));
   ZED_CHECK(remove_file(folder, from));
   ZED_CHECK(remove_file(folder, to));
-  return works;
+  return made.shares;
 }
 
 }  // namespace
 
 Result<Abilities> probe(int folder) {
-  struct statfs status {};
-  if (::fstatfs(folder, &status) != 0) return system_failure("look at the file system");
+  auto about = system::file_system_of(folder);
+  if (!about) return system_failure("look at the file system");
   Abilities abilities;
-  abilities.name = "this file system";
-  for (const KnownFileSystem& known : tracking) {
-    if (static_cast<unsigned long>(status.f_type) != known.magic) continue;
-    abilities.tracks_changes = true;
-    abilities.name = known.name;
-  }
+  abilities.name = about->name;
+  abilities.tracks_changes = about->tracks_changes;
   ZED_TRY(abilities.reflinks, try_reflink(folder));
   return abilities;
 }
 
 std::int64_t tick_nanoseconds() {
-  struct timespec resolution {};
-  ::clock_getres(CLOCK_REALTIME_COARSE, &resolution);
   constexpr std::int64_t least = 10'000'000;
-  return std::max(least, 2 * nanoseconds(resolution));
+  return std::max(least, 2 * system::stamp_resolution());
 }
 
 std::int64_t now_nanoseconds() {

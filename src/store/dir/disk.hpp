@@ -78,8 +78,13 @@ void begin_writing(int fd, std::uint64_t offset, std::uint64_t size);
 Status flush(int fd);
 /// Everything on this file system.
 Status sync_all(int fd);
-/// Makes `to` share the blocks of `from`. False where the file system cannot.
-Result<bool> reflink(int from, int to);
+struct NewFile {
+  Fd file;
+  bool shares = false;  ///< the content of the other file, without blocks of its own; else empty
+};
+/// A new file that shares the blocks of `from` where the file system can (reflink, clone). Fails if
+/// it exists.
+Result<NewFile> create_sharing(int from, int at, const std::string& name, mode_t mode);
 /// Copies the content, holes kept as holes.
 Status copy(int from, int to);
 /// Succeeds if it is not there.

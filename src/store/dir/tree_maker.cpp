@@ -41,16 +41,18 @@ Status TreeMaker::sync_file(int fd) {
 
 Status TreeMaker::add_copy(const Entry& entry, int from) {
   ZED_TRY(auto place, place_of(entry.path));
-  ZED_TRY(auto to, disk::create_file(place.folder, place.name, 0600));
-  bool shared = false;
+  disk::NewFile to;
   if (abilities_.reflinks) {
-    ZED_TRY(shared, disk::reflink(from, to.get()));
+    ZED_TRY(to, disk::create_sharing(from, place.folder, place.name, 0600));
+  } else {
+    ZED_TRY(to.file, disk::create_file(place.folder, place.name, 0600));
   }
-  if (!shared) ZED_CHECK(disk::copy(from, to.get()));
+  const int file = to.file.get();
+  if (!to.shares) ZED_CHECK(disk::copy(from, file));
   ZED_TRY(auto status, disk::status_of(from));
-  ZED_CHECK(disk::set_owner(to.get(), status));
-  ZED_CHECK(dress(to.get(), entry));
-  return sync_file(to.get());
+  ZED_CHECK(disk::set_owner(file, status));
+  ZED_CHECK(dress(file, entry));
+  return sync_file(file);
 }
 
 Status TreeMaker::add_empty(const Entry& entry) {
