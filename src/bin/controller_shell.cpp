@@ -1,12 +1,11 @@
 #include "bin/controller_shell.hpp"
 
 #include "base/describe.hpp"
-#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "beam/term_value.hpp"
+#include "net/files.hpp"
 #include "net/refusal_log.hpp"
-#include "proc/launch.hpp"
 
 namespace zed::bin {
 namespace {
@@ -23,17 +22,12 @@ struct ControllerRecord {
 };
 
 Result<ControllerId> load_identity(const std::filesystem::path& path) {
-  auto text = proc::read_file(path);
-  if (!text && text.error().code == ErrorCode::not_found) {
-    ControllerRecord record{ControllerId{SystemIds().next()}};
-    ZED_CHECK(proc::write_file_durably(path, to_json_pretty(to_value(record))));
-    return record.id;
-  }
-  if (!text) return fail(std::move(text).error());
-  ZED_TRY(Value value, parse_json(*text));
-  auto record = from_value<ControllerRecord>(value);
-  if (!record) return fail(std::move(record).error().with("read " + path.string()));
-  return record->id;
+  auto known = net::read_record<ControllerRecord>(path);
+  if (known) return known->id;
+  if (known.error().code != ErrorCode::not_found) return fail(std::move(known).error());
+  const ControllerRecord made{ControllerId{SystemIds().next()}};
+  ZED_CHECK(net::write_record(path, made));
+  return made.id;
 }
 
 }  // namespace

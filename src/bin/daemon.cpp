@@ -1,15 +1,13 @@
 #include "bin/daemon.hpp"
 
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "base/describe.hpp"
-#include "base/json.hpp"
 #include "base/text.hpp"
-#include "net/fd.hpp"
-#include "net/system.hpp"
+#include "net/files.hpp"
 #include "proc/identity.hpp"
 #include "proc/launch.hpp"
 
@@ -17,24 +15,12 @@ namespace zed::bin {
 
 std::array<std::uint8_t, 16> SystemIds::next() {
   std::array<std::uint8_t, 16> bytes{};
-  net::fill_random(std::as_writable_bytes(std::span(bytes)));
+  ssize_t n = ::getrandom(bytes.data(), bytes.size(), 0);
+  ZED_ASSERT(n == static_cast<ssize_t>(bytes.size()));
   return bytes;
 }
 
-Status make_private_folder(const std::filesystem::path &folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    return fail(ErrorCode::io,
-                "create " + folder.string() + ": " + error.message());
-  if (::chmod(folder.c_str(), 0700) != 0)
-    return fail(
-        net::system_error(errno, "make " + folder.string() + " private"));
-  return {};
-}
-
-Result<std::string> read_cookie(const std::filesystem::path &file,
-                                bool make_if_missing) {
+Result<std::string> read_cookie(const std::filesystem::path& file, bool make_if_missing) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) {
     if (errno != ENOENT || !make_if_missing)
@@ -44,39 +30,31 @@ Result<std::string> read_cookie(const std::filesystem::path &file,
     return cookie;
   }
   if ((info.st_mode & 077) != 0)
-    return fail(ErrorCode::refused,
-                "others may read the cookie " + file.string(),
+    return fail(ErrorCode::refused, "others may read the cookie " + file.string(),
                 "chmod 600 " + file.string());
   ZED_TRY(std::string text, proc::read_file(file, kibibytes(4)));
   std::string cookie(trim(text.substr(0, text.find('\n'))));
   if (cookie.empty() || cookie.size() > 255)
-    return fail(ErrorCode::invalid,
-                "the cookie in " + file.string() + " is not 1 to 255 bytes");
+    return fail(ErrorCode::invalid, "the cookie in " + file.string() + " is not 1 to 255 bytes");
   return cookie;
 }
 
-Result<PidFile> PidFile::take(const std::filesystem::path &folder) {
+Result<PidFile> PidFile::take(const std::filesystem::path& folder) {
   std::filesystem::path path = folder / "pid.json";
-  auto text = proc::read_file(path);
-  auto value = text ? parse_json(*text) : Result<Value>(fail(text.error()));
-  auto owner = value ? from_value<proc::ProcessIdentity>(*value)
-                     : Result<proc::ProcessIdentity>(fail(value.error()));
+  auto owner = net::read_record<proc::ProcessIdentity>(path);
   if (owner && owner->pid != ::getpid() && proc::is_alive(*owner))
     return fail(ErrorCode::busy,
-                folder.string() + " is in use by process " +
-                    std::to_string(owner->pid),
+                folder.string() + " is in use by process " + std::to_string(owner->pid),
                 "stop it first, or give this one another --state folder");
   auto self = proc::identity_of(::getpid());
-  if (!self)
-    return fail(ErrorCode::io, "cannot read who this process is");
-  ZED_CHECK(proc::write_file_durably(path, to_json_pretty(to_value(*self))));
+  if (!self) return fail(ErrorCode::io, "cannot read who this process is");
+  ZED_CHECK(net::write_record(path, *self));
   return PidFile(path);
 }
 
 PidFile::~PidFile() {
   std::error_code error;
-  if (!path_.empty())
-    std::filesystem::remove(path_, error);
+  if (!path_.empty()) std::filesystem::remove(path_, error);
 }
 
-} // namespace zed::bin
+}  // namespace zed::bin

@@ -7,6 +7,7 @@
 
 #include "base/id.hpp"
 #include "base/result.hpp"
+#include "net/private_folder.hpp"
 
 namespace zed::bin {
 
@@ -16,8 +17,7 @@ public:
   std::array<std::uint8_t, 16> next() override;
 };
 
-/// Makes a folder that only its owner may enter. Errors: `io`.
-Status make_private_folder(const std::filesystem::path& folder);
+using net::make_private_folder;
 
 /// The cluster's cookie: the first line of a file of mode 0600. With `make_if_missing`, a random
 /// one is made. Errors: `not_found`, `refused` if others may read it, `invalid` if it is empty or

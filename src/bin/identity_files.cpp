@@ -4,9 +4,8 @@
 
 #include <sys/stat.h>
 
-#include "base/json.hpp"
 #include "bin/daemon.hpp"
-#include "net/fd.hpp"
+#include "net/files.hpp"
 #include "proc/launch.hpp"
 
 namespace zed::bin {
@@ -26,18 +25,6 @@ Result<pki::ChainAndKey> read_secret(const std::filesystem::path& path) {
   return parts;
 }
 
-template <class T> Result<T> read_json(const std::filesystem::path& path) {
-  ZED_TRY(std::string text, proc::read_file(path));
-  auto value = parse_json(text);
-  auto record = value ? from_value<T>(*value) : Result<T>(fail(value.error()));
-  if (!record) return fail(std::move(record).error().with("read " + path.string()));
-  return record;
-}
-
-template <class T> Status write_json(const std::filesystem::path& path, const T& record) {
-  return proc::write_file_durably(path, to_json_pretty(to_value(record)));
-}
-
 }  // namespace
 
 bool IdentityFiles::has_identity() const {
@@ -54,7 +41,7 @@ Result<std::shared_ptr<net::Tls>> IdentityFiles::load_tls() const {
 Result<pki::Trust> IdentityFiles::load_trust() const {
   pki::Trust trust;
   ZED_TRY(trust.roots, load_roots());
-  auto revoked = read_json<http::RevocationsReply>(folder_ / "revoked.json");
+  auto revoked = net::read_record<http::RevocationsReply>(folder_ / "revoked.json");
   if (revoked)
     trust.revoked.insert(revoked->serials.begin(), revoked->serials.end());
   else if (revoked.error().code != ErrorCode::not_found)
@@ -73,8 +60,8 @@ Status IdentityFiles::save_roots(const std::string& pem) const {
 }
 
 Status IdentityFiles::save_revoked(const std::set<std::string>& serials) const {
-  return write_json(folder_ / "revoked.json",
-                    http::RevocationsReply{{serials.begin(), serials.end()}});
+  return net::write_record(folder_ / "revoked.json",
+                           http::RevocationsReply{{serials.begin(), serials.end()}});
 }
 
 Result<std::string> IdentityFiles::load_roots() const {
@@ -100,20 +87,20 @@ Status IdentityFiles::save_authority_key(const std::string& encrypted) const {
 }
 
 Result<pki::Registry> IdentityFiles::load_registry() const {
-  auto registry = read_json<pki::Registry>(folder_ / "registry.json");
+  auto registry = net::read_record<pki::Registry>(folder_ / "registry.json");
   if (!registry && registry.error().code == ErrorCode::not_found) return pki::Registry();
   return registry;
 }
 
 Status IdentityFiles::save_registry(const pki::Registry& registry) const {
-  return write_json(folder_ / "registry.json", registry);
+  return net::write_record(folder_ / "registry.json", registry);
 }
 
 Result<JoinRecord> load_join(const IdentityFiles& files) {
-  return read_json<JoinRecord>(files.folder() / "join.json");
+  return net::read_record<JoinRecord>(files.folder() / "join.json");
 }
 Status save_join(const IdentityFiles& files, const JoinRecord& record) {
-  return write_json(files.folder() / "join.json", record);
+  return net::write_record(files.folder() / "join.json", record);
 }
 
 }  // namespace zed::bin

@@ -11,12 +11,13 @@
 #include "base/log.hpp"
 #include "bin/agent_gpus.hpp"
 #include "bin/agent_shell.hpp"
+#include "bin/daemon_options.hpp"
 #include "bin/init.hpp"
 #include "bin/joined.hpp"
 #include "bin/machine_facts.hpp"
 #include "bin/probe_command.hpp"
 #include "net/signals.hpp"
-#include "net/system.hpp"
+#include "proc/job_user.hpp"
 #include "proc/launch.hpp"
 #include "proc/supervisor.hpp"
 #include "store/dir/dir_store.hpp"
@@ -26,32 +27,27 @@ namespace {
 
 using namespace zed;
 
-struct RunOptions {
-  std::string state;
-  std::string name;
+struct RunOptions : bin::DaemonOptions {
   std::string pool = "tank";
   std::string store = "dir";
   std::string gpus = "auto";
-  std::string cookie_file;
   std::string run_folder;
-  std::string listen;  ///< empty: everywhere beneath TLS, else 127.0.0.1
-  std::string address; ///< by which others reach this machine
+  std::string address;  ///< by which others reach this machine
   std::vector<std::string> controllers;
   std::vector<std::string> labels;
-  std::uint16_t port = 4370;
   std::uint16_t data_port = 4373;
   bool not_dialable = false;
   bool jobs_as_self = false;
-  bool plain = false; ///< TCP without TLS, to anywhere
-  bool verbose = false;
 };
 
-/// The small program beside this one; if it is not there, this one can do it
-/// too.
-Result<std::filesystem::path> supervisor_program() {
-  ZED_TRY(const auto own, net::own_program());
-  auto small = own.parent_path() / "zed-supervise";
-  return ::access(small.c_str(), X_OK) == 0 ? small : own;
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+/// The small program beside this one; if it is not there, this one can do it too.
+std::filesystem::path supervisor_program() {
+  auto small = own_program().parent_path() / "zed-supervise";
+  return ::access(small.c_str(), X_OK) == 0 ? small : own_program();
 }
 
 struct JoinOptions {
@@ -61,75 +57,50 @@ struct JoinOptions {
   std::string token_file;
 };
 
-std::filesystem::path state_of(const std::string &given) {
-  return given.empty() ? bin::default_state("agent")
-                       : std::filesystem::path(given);
+std::filesystem::path state_of(const std::string& given) {
+  return given.empty() ? bin::default_state("agent") : std::filesystem::path(given);
 }
 
-Status join(const JoinOptions &options) {
+Status join(const JoinOptions& options) {
   std::string token = options.token;
   if (token.empty()) {
     ZED_TRY(token, proc::read_file(options.token_file, kibibytes(4)));
   }
-  ZED_TRY(const std::string name, bin::join_fleet({state_of(options.state),
-                                                   options.controller, token}));
-  std::printf(
-      "%s has joined; start its agent: zed-agent%s\n", name.c_str(),
-      options.state.empty() ? "" : (" run --state " + options.state).c_str());
+  ZED_TRY(const std::string name,
+          bin::join_fleet({state_of(options.state), options.controller, token}));
+  std::printf("%s has joined; start its agent: zed-agent%s\n", name.c_str(),
+              options.state.empty() ? "" : (" run --state " + options.state).c_str());
   return {};
 }
 
-void add_join(CLI::App &command, JoinOptions &options) {
-  command
-      .add_option("CONTROLLER", options.controller, "HOST or HOST:PORT (4372)")
-      ->required();
-  auto *token = command.add_option("--token", options.token,
-                                   "made by zedctl token create");
-  command
-      .add_option("--token-file", options.token_file, "a file that holds it")
-      ->excludes(token);
-  command.add_option("--state", options.state,
-                     "folder of everything this node keeps");
+void add_join(CLI::App& command, JoinOptions& options) {
+  command.add_option("CONTROLLER", options.controller, "HOST or HOST:PORT (4372)")->required();
+  auto* token = command.add_option("--token", options.token, "made by zedctl token create");
+  command.add_option("--token-file", options.token_file, "a file that holds it")->excludes(token);
+  command.add_option("--state", options.state, "folder of everything this node keeps");
 }
 
-void add_run(CLI::App &command, RunOptions &options) {
-  command.add_option("--state", options.state,
-                     "folder of everything this node keeps");
-  command.add_option("--name", options.name,
-                     "the node's name, unless it has joined");
+void add_run(CLI::App& command, RunOptions& options) {
+  options.port = 4370;
+  options.add_to(command,
+                 {"folder of everything this node keeps", "the node's name, unless it has joined",
+                  "port for controllers; 0: any"});
   command.add_option("--pool", options.pool, "name of the pool");
   command.add_option("--store", options.store,
                      "zfs (OpenZFS, --pool names it) or dir (any file system)");
-  command.add_option(
-      "--gpus", options.gpus,
-      "auto: those of this machine; else a simulated profile, or none");
-  command.add_option("--controller", options.controllers,
-                     "NAME@HOST:PORT; may be repeated");
-  command.add_option("--cookie-file", options.cookie_file,
-                     "the cluster's cookie, mode 0600");
-  command.add_option("--run-folder", options.run_folder,
-                     "folder of sockets (short path)");
-  command.add_option("--listen", options.listen,
-                     "address to listen on (all, once it has joined)");
-  command.add_option("--port", options.port, "port for controllers; 0: any");
-  command.add_option("--data-port", options.data_port,
-                     "port for transfers; 0: any");
-  command.add_option("--label", options.labels,
-                     "a label that jobs may require");
-  command.add_flag("--not-dialable", options.not_dialable,
-                   "other nodes cannot reach this one");
-  command.add_flag(
-      "--jobs-as-self", options.jobs_as_self,
-      "run jobs as this user even if it is root: for development fleets");
-  command.add_flag("--verbose", options.verbose, "log more");
-  command.add_option("--address", options.address,
-                     "by which other machines reach this one");
-  command.add_flag(
-      "--dangerously-allow-plain-tcp", options.plain,
-      "TCP without TLS to any machine: for closed test networks only");
+  command.add_option("--gpus", options.gpus,
+                     "auto: those of this machine; else a simulated profile, or none");
+  command.add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
+  command.add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
+  command.add_option("--data-port", options.data_port, "port for transfers; 0: any");
+  command.add_option("--label", options.labels, "a label that jobs may require");
+  command.add_flag("--not-dialable", options.not_dialable, "other nodes cannot reach this one");
+  command.add_flag("--jobs-as-self", options.jobs_as_self,
+                   "run jobs as this user even if it is root: for development fleets");
+  command.add_option("--address", options.address, "by which other machines reach this one");
 }
 
-Result<bin::AgentConfig> config_of(const RunOptions &options) {
+Result<bin::AgentConfig> config_of(const RunOptions& options) {
   bin::AgentConfig config;
   std::filesystem::path state = std::filesystem::absolute(options.state);
   ZED_TRY(auto joined, bin::load_joined(state));
@@ -137,10 +108,9 @@ Result<bin::AgentConfig> config_of(const RunOptions &options) {
     ZED_TRY(config.name, NodeName::parse(options.name));
   }
   config.state_folder = state;
-  ZED_TRY(config.program, supervisor_program());
-  config.run_folder = options.run_folder.empty() ? (state / "run").string()
-                                                 : options.run_folder;
-  for (const std::string &text : options.controllers) {
+  config.program = supervisor_program();
+  config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
+  for (const std::string& text : options.controllers) {
     ZED_TRY(auto controller, bin::ControllerAddress::parse(text));
     config.controllers.push_back(std::move(controller));
   }
@@ -150,43 +120,32 @@ Result<bin::AgentConfig> config_of(const RunOptions &options) {
   config.facts.labels = options.labels;
   config.facts.dialable = !options.not_dialable;
   config.jobs_as_self = options.jobs_as_self;
-  if (joined)
-    ZED_CHECK(bin::use(*joined, config));
+  if (joined) ZED_CHECK(bin::use(*joined, config));
   config.beam.name = "zed@" + config.name.str();
-  bool own_cookie = options.cookie_file.empty();
-  std::filesystem::path cookie = options.cookie_file;
-  ZED_TRY(config.beam.cookie,
-          bin::read_cookie(own_cookie ? state / "cookie" : cookie, own_cookie));
-  std::string everywhere = joined ? "0.0.0.0" : "127.0.0.1";
-  std::string listen = options.listen.empty() ? everywhere : options.listen;
+  ZED_TRY(config.beam.cookie, options.cookie(state));
+  const std::string listen = options.address_to_listen_on(joined.has_value());
   config.address = options.address;
   config.beam.listen = {listen, options.port};
   config.transfers.listen = {listen, options.data_port};
-  if (options.plain) {
-    log_warning("--dangerously-allow-plain-tcp: whoever reaches this machine's "
-                "ports can read and "
-                "change what the fleet says");
-    config.beam.exposure = net::Exposure::plain_everywhere;
-    config.transfers.exposure = net::Exposure::plain_everywhere;
-  }
+  config.beam.exposure = options.exposure();
+  config.transfers.exposure = config.beam.exposure;
   return config;
 }
 
-Result<std::unique_ptr<env::Store>> open_store(const RunOptions &options) {
-  if (options.store == "zfs")
-    return store::open_zfs_store(options.pool);
+Result<std::unique_ptr<env::Store>> open_store(const RunOptions& options) {
+  if (options.store == "zfs") return store::open_zfs_store(options.pool);
   if (options.store == "dir")
-    return store::open_dir_store(std::filesystem::path(options.state) / "pool",
-                                 options.pool);
-  return fail(
-      ErrorCode::invalid, "there is no store \"" + options.store + "\"",
-      "--store zfs (a pool of OpenZFS) or --store dir (any file system)");
+    return store::open_dir_store(std::filesystem::path(options.state) / "pool", options.pool);
+  return fail(ErrorCode::invalid, "there is no store \"" + options.store + "\"",
+              "--store zfs (a pool of OpenZFS) or --store dir (any file system)");
 }
 
-Status run(const RunOptions &options) {
+Status run(const RunOptions& options) {
   ZED_CHECK(bin::make_private_folder(options.state));
   ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
   ZED_TRY(auto config, config_of(options));
+  if (auto user = proc::user_of_jobs({}); !user && !config.jobs_as_self)
+    log_warning("no job can start here: " + user.error().describe());
   ZED_TRY(auto store, open_store(options));
   const env::StoreInfo about = store->info();
   config.facts.store = about.kind;
@@ -194,68 +153,51 @@ Status run(const RunOptions &options) {
   ZED_TRY(auto gpus, bin::open_gpus(options.gpus, config));
   net::Loop loop;
   std::string name = config.name.str();
-  ZED_TRY(auto shell,
-          bin::AgentShell::start(loop, std::move(config), *store, *gpus));
-  ZED_TRY(auto signals, net::Signals::watch(loop, {SIGTERM, SIGINT},
-                                            [&loop](int) { loop.stop(); }));
+  ZED_TRY(auto shell, bin::AgentShell::start(loop, std::move(config), *store, *gpus));
+  ZED_TRY(auto signals,
+          net::Signals::watch(loop, {SIGTERM, SIGINT}, [&loop](int) { loop.stop(); }));
   log_info("node " + name + " is ready");
   loop.run();
   log_info("node " + name + " stops; its jobs go on");
   return {};
 }
 
-int report(const Status &status) {
-  if (status)
-    return 0;
-  std::fprintf(stderr, "zed-agent: %s\n", status.error().describe().c_str());
-  return 1;
-}
+}  // namespace
 
-} // namespace
-
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   CLI::App app{"The agent of one machine in a Zed fleet"};
   app.require_subcommand(0, 1);
-  app.footer("Without a command it runs, as the member of a fleet that it has "
-             "become by join.");
+  app.footer("Without a command it runs, as the member of a fleet that it has become by join.");
   RunOptions options;
   JoinOptions join_options;
-  CLI::App *join_command =
-      app.add_subcommand("join", "make this machine one of a fleet");
+  CLI::App* join_command = app.add_subcommand("join", "make this machine one of a fleet");
   add_join(*join_command, join_options);
-  CLI::App *run_command = app.add_subcommand("run", "serve this machine");
+  CLI::App* run_command = app.add_subcommand("run", "serve this machine");
   add_run(*run_command, options);
   std::string folder;
-  CLI::App *supervise_command =
+  CLI::App* supervise_command =
       app.add_subcommand("supervise", "run one attempt (used by the agent)");
   supervise_command->add_option("folder", folder)->required();
   bin::ProbeCommand probe;
-  CLI::App *probe_command =
-      app.add_subcommand("probe", "print the GPUs of this machine");
+  CLI::App* probe_command = app.add_subcommand("probe", "print the GPUs of this machine");
   probe.add_to(*probe_command);
-  CLI::App *version_command =
-      app.add_subcommand("version", "print the version");
+  CLI::App* version_command = app.add_subcommand("version", "print the version");
   CLI11_PARSE(app, argc, argv);
 
   if (*version_command) {
     std::printf("zed-agent %s\n", ZED_VERSION);
     return 0;
   }
-  if (*probe_command)
-    return probe.run();
+  if (*probe_command) return probe.run();
   if (*supervise_command) {
-    const auto own = net::own_program();
-    if (const auto program = supervisor_program();
-        program && own && *program != *own)
-      ::execl(program->c_str(), program->c_str(), "supervise", folder.c_str(),
-              nullptr);
+    const std::string program = supervisor_program().string();
+    if (program != own_program())
+      ::execl(program.c_str(), program.c_str(), "supervise", folder.c_str(), nullptr);
     configure_log("zed-agent supervise", LogLevel::info);
     return proc::supervise(proc::AttemptFolder(folder));
   }
-  configure_log("zed-agent",
-                options.verbose ? LogLevel::debug : LogLevel::info);
-  if (*join_command)
-    return report(join(join_options));
+  bin::configure_log_of("zed-agent", options);
+  if (*join_command) return bin::report("zed-agent", join(join_options));
   options.state = state_of(options.state).string();
-  return report(run(options));
+  return bin::report("zed-agent", run(options));
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "bin/controller_shell.hpp"
+#include "bin/daemon_options.hpp"
 #include "bin/identity_files.hpp"
 #include "bin/init.hpp"
 #include "http/admit.hpp"
@@ -20,18 +21,11 @@ namespace {
 
 using namespace zed;
 
-struct RunOptions {
-  std::string state;
-  std::string name;
+struct RunOptions : bin::DaemonOptions {
   std::string machine;
   std::string socket;
-  std::string cookie_file;
-  std::string listen;  ///< empty: everywhere beneath TLS, else 127.0.0.1
-  std::uint16_t port = 4371;
   std::uint16_t http_port = 4372;
-  bool plain = false;  ///< TCP without TLS, to anywhere
   double lost_after_s = 30;
-  bool verbose = false;
   std::string agent_state;  ///< takeover: whose copy of the journal
   bool force = false;
 };
@@ -86,7 +80,7 @@ Status use_identity(const RunOptions& options, bin::ControllerConfig& config) {
                 "leave out --name");
   config.identity = files;
   config.beam.name = own->identity.node;
-  config.beam.listen.host = options.listen.empty() ? "0.0.0.0" : options.listen;
+  config.beam.listen.host = options.address_to_listen_on(true);
   http::TcpDoor door;
   door.endpoint = {config.beam.listen.host, options.http_port};
   ZED_TRY(door.token, http::load_or_make_token(config.state / "operator.token"));
@@ -113,18 +107,10 @@ Result<bin::ControllerConfig> config_of(const RunOptions& options) {
     ZED_TRY(config.machine, NodeName::parse(options.machine));
   }
   config.beam.name = "zed_controller@" + name.str();
-  bool own_cookie = options.cookie_file.empty();
-  std::filesystem::path cookie = options.cookie_file;
-  ZED_TRY(config.beam.cookie,
-          bin::read_cookie(own_cookie ? config.state / "cookie" : cookie, own_cookie));
-  if (!config.identity)
-    config.beam.listen.host = options.listen.empty() ? "127.0.0.1" : options.listen;
+  ZED_TRY(config.beam.cookie, options.cookie(config.state));
+  if (!config.identity) config.beam.listen.host = options.address_to_listen_on(false);
   config.beam.listen.port = options.port;
-  if (options.plain) {
-    log_warning("--dangerously-allow-plain-tcp: whoever reaches this machine's ports can read and "
-                "change what the fleet says");
-    config.beam.exposure = net::Exposure::plain_everywhere;
-  }
+  config.beam.exposure = options.exposure();
   config.beam.epmd = beam::Epmd::register_if_running;
   config.http.socket_path =
       options.socket.empty() ? (config.state / "controller.sock").string() : options.socket;
@@ -174,21 +160,15 @@ Status run(const RunOptions& options, bool takes_over) {
 }
 
 void add_options(CLI::App& command, RunOptions& options) {
-  command.add_option("--state", options.state, "folder of the journal");
-  command.add_option("--name", options.name,
-                     "its Erlang node is zed_controller@NAME; after init: by its certificate");
+  options.add_to(command, {"folder of the journal",
+                           "its Erlang node is zed_controller@NAME; after init: by its certificate",
+                           "port for agents and shells; 0: any"});
   command.add_option("--machine", options.machine, "the node on this machine, if it has an agent");
   command.add_option("--socket", options.socket, "UNIX socket for clients");
-  command.add_option("--cookie-file", options.cookie_file, "the cluster's cookie, mode 0600");
-  command.add_option("--listen", options.listen, "address to listen on (all, after init)");
   command.add_option("--http-port", options.http_port,
                      "port for zedctl and joins from other machines; 0: any");
-  command.add_flag("--dangerously-allow-plain-tcp", options.plain,
-                   "TCP without TLS to any machine: for closed test networks only");
-  command.add_option("--port", options.port, "port for agents and shells; 0: any");
   command.add_option("--lost-after", options.lost_after_s,
                      "seconds of silence until a node is lost");
-  command.add_flag("--verbose", options.verbose, "log more");
 }
 
 }  // namespace
@@ -200,6 +180,7 @@ int main(int argc, char** argv) {
   CLI::App* run_command = app.add_subcommand("run", "serve the fleet");
   CLI::App* takeover_command =
       app.add_subcommand("takeover", "go on from the journal's copy, on the machine that has it");
+  options.port = 4371;
   for (CLI::App* command : {run_command, takeover_command})
     add_options(*command, options);
   takeover_command->add_option("--agent-state", options.agent_state, "the --state of its agent")
@@ -226,12 +207,10 @@ int main(int argc, char** argv) {
     std::printf("zed-controller %s\n", ZED_VERSION);
     return 0;
   }
-  configure_log("zed-controller", options.verbose ? LogLevel::debug : LogLevel::info);
+  bin::configure_log_of("zed-controller", options);
   options.state = state_of(options.state).string();
   auto status = init_command->parsed()    ? init(init_options)
                 : issue_command->parsed() ? issue(init_options)
                                           : run(options, takeover_command->parsed());
-  if (status) return 0;
-  std::fprintf(stderr, "zed-controller: %s\n", status.error().describe().c_str());
-  return 1;
+  return bin::report("zed-controller", status);
 }
