@@ -1,6 +1,5 @@
 #include "bin/daemon.hpp"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "net/files.hpp"
+#include "net/system.hpp"
 #include "proc/identity.hpp"
 #include "proc/launch.hpp"
 
@@ -15,8 +15,7 @@ namespace zed::bin {
 
 std::array<std::uint8_t, 16> SystemIds::next() {
   std::array<std::uint8_t, 16> bytes{};
-  ssize_t n = ::getrandom(bytes.data(), bytes.size(), 0);
-  ZED_ASSERT(n == static_cast<ssize_t>(bytes.size()));
+  net::fill_random(std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 

@@ -17,6 +17,7 @@
 #include "bin/machine_facts.hpp"
 #include "bin/probe_command.hpp"
 #include "net/signals.hpp"
+#include "net/system.hpp"
 #include "proc/job_user.hpp"
 #include "proc/launch.hpp"
 #include "proc/supervisor.hpp"
@@ -40,14 +41,11 @@ struct RunOptions : bin::DaemonOptions {
   bool jobs_as_self = false;
 };
 
-std::filesystem::path own_program() {
-  return std::filesystem::read_symlink("/proc/self/exe");
-}
-
 /// The small program beside this one; if it is not there, this one can do it too.
-std::filesystem::path supervisor_program() {
-  auto small = own_program().parent_path() / "zed-supervise";
-  return ::access(small.c_str(), X_OK) == 0 ? small : own_program();
+Result<std::filesystem::path> supervisor_program() {
+  ZED_TRY(const auto own, net::own_program());
+  auto small = own.parent_path() / "zed-supervise";
+  return ::access(small.c_str(), X_OK) == 0 ? small : own;
 }
 
 struct JoinOptions {
@@ -108,7 +106,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
     ZED_TRY(config.name, NodeName::parse(options.name));
   }
   config.state_folder = state;
-  config.program = supervisor_program();
+  ZED_TRY(config.program, supervisor_program());
   config.run_folder = options.run_folder.empty() ? (state / "run").string() : options.run_folder;
   for (const std::string& text : options.controllers) {
     ZED_TRY(auto controller, bin::ControllerAddress::parse(text));
@@ -190,9 +188,9 @@ int main(int argc, char** argv) {
   }
   if (*probe_command) return probe.run();
   if (*supervise_command) {
-    const std::string program = supervisor_program().string();
-    if (program != own_program())
-      ::execl(program.c_str(), program.c_str(), "supervise", folder.c_str(), nullptr);
+    const auto own = net::own_program();
+    if (const auto program = supervisor_program(); program && own && *program != *own)
+      ::execl(program->c_str(), program->c_str(), "supervise", folder.c_str(), nullptr);
     configure_log("zed-agent supervise", LogLevel::info);
     return proc::supervise(proc::AttemptFolder(folder));
   }
