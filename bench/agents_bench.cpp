@@ -2,7 +2,10 @@
 // connection, says hello, an empty inventory, and a heartbeat every 2 s. What it measures is the
 // other end, the controller.
 //
-//   agents_bench --controller NAME@HOST:PORT --cookie-file FILE --count N
+//   agents_bench --controller NAME@HOST:PORT --cookie-file FILE --count N [--pki FOLDER]
+//
+// With --pki, the controller's own folder of that name, each agent has a certificate of the fleet's
+// issuer and everything is TLS.
 //
 // Prints "ready N" when all are welcome, "lost NAME" for each that loses its connection, and runs
 // until it is told to stop.
@@ -16,13 +19,18 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "beam/node.hpp"
 #include "beam/term_value.hpp"
 #include "bin/daemon.hpp"
+#include "bin/identity_files.hpp"
 #include "bin/links.hpp"
 #include "core/message.hpp"
 #include "net/loop.hpp"
 #include "net/signals.hpp"
+#include "net/tls.hpp"
+#include "pki/authority.hpp"
+#include "pki/keys.hpp"
 
 namespace {
 
@@ -30,12 +38,32 @@ using namespace zed;
 
 constexpr Millis heartbeat_every = seconds(2);
 constexpr Millis dial_deadline = seconds(20);
+constexpr Millis certificate_lifetime = minutes(60);
+
+/// What gives each agent its certificate.
+struct Issue {
+  pki::Issuer issuer;
+  std::string roots;
+};
 
 struct Options {
   bin::ControllerAddress controller;
   std::string cookie;
   std::size_t count = 1;
+  std::optional<Issue> issue;  ///< nothing: plain TCP
 };
+
+Result<std::shared_ptr<const net::Tls>> certified(const Issue& issue, const NodeName& name) {
+  ZED_TRY(const auto identity, pki::identity_of(pki::Role::agent, name.str()));
+  ZED_TRY(const std::string key, pki::make_key());
+  ZED_TRY(const std::string request, pki::make_request(key, name.str()));
+  ZED_TRY(std::string chain,
+          pki::sign_request(request, issue.issuer, identity, {}, pki::random_nonce(), wall_now(),
+                            certificate_lifetime));
+  ZED_TRY(std::shared_ptr<const net::Tls> tls,
+          net::Tls::make({std::move(chain), key}, {issue.roots, {}, {}}));
+  return tls;
+}
 
 NodeName name_of(std::size_t number) {
   std::string digits = std::to_string(number);
@@ -83,6 +111,9 @@ public:
     node.name = "zed@" + agent->name_.str();
     node.cookie = options.cookie;
     node.listen = {"127.0.0.1", 0};
+    if (options.issue) {
+      ZED_TRY(node.tls, certified(*options.issue, agent->name_));
+    }
     ZED_TRY(agent->node_, beam::Node::start(loop, std::move(node), agent->handlers()));
     agent->node_->connect(options.controller.peer, options.controller.endpoint, dial_deadline,
                           [name = agent->name_](Status connected) {
@@ -164,6 +195,12 @@ Result<Options> options_of(int argc, char** argv) {
   int count = given.count("--count") > 0 ? std::atoi(given["--count"].c_str()) : 1;
   if (count < 1 || count > 16'000) return fail(ErrorCode::invalid, "--count is not 1 to 16000");
   options.count = static_cast<std::size_t>(count);
+  if (given.count("--pki") > 0) {
+    const auto files = bin::IdentityFiles::at(given["--pki"]);
+    options.issue.emplace();
+    ZED_TRY(options.issue->issuer, files.load_issuing());
+    ZED_TRY(options.issue->roots, files.load_roots());
+  }
   return options;
 }
 
