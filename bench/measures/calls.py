@@ -6,7 +6,7 @@ import shutil
 import statistics
 import subprocess
 
-from .fleet import running_fleet
+from .fleet import begin_fleet, running_fleet
 from .machine import BenchError, wait_until
 from .memory import free_port, process
 from .table import Row
@@ -36,7 +36,6 @@ Rate = 50 * Each / ((erlang:monotonic_time(nanosecond) - B) / 1.0e9),
 io:format("~.2f ~.2f ~.1f~n", [At(0.5), At(0.99), Rate]), halt(0).
 """
 TURNS = 3
-PASSPHRASE = "only for measuring"
 
 
 class Shells:
@@ -94,7 +93,6 @@ def with_tls(bench):
     folder = bench.new_folder("calls-tls")
     home = dict(os.environ, HOME=str(folder), XDG_RUNTIME_DIR=str(folder))
     state, port, http_port = folder / "c", free_port(), free_port()
-    (folder / "passphrase").write_text(PASSPHRASE + "\n")
 
     def run(program, *words, person="bench"):
         done = subprocess.run([bench.program(program), *map(str, words)], capture_output=True, text=True,
@@ -103,8 +101,7 @@ def with_tls(bench):
             raise BenchError(f"{program} {words[0]}: {done.stderr.strip()}")
         return done.stdout.strip()
 
-    run("zed-controller", "init", "--state", state, "--name", "ctl", "--host", "127.0.0.1", "--passphrase-file",
-        folder / "passphrase")  # fmt: skip
+    begin_fleet(bench, state, "ctl")
     door = state / "controller.sock"
     with open(folder / "log", "w") as log, \
          process([bench.program("zed-controller"), "run", f"--state={state}", "--listen=127.0.0.1", f"--port={port}",

@@ -92,6 +92,17 @@ class Fleet:
                           lambda: connection.call("status")["jobs"].get(state, 0) >= count, patience, every)
 
 
+def begin_fleet(bench, state, name):
+    """`zed-controller init` into the folder `state`: a certificate authority and the controller's certificate."""
+    state.mkdir(parents=True, mode=0o700)
+    passphrase = state / "passphrase"
+    passphrase.write_text("only for measuring\n")
+    done = subprocess.run([bench.program("zed-controller"), "init", "--state", state, "--name", name, "--host",
+                           "127.0.0.1", "--passphrase-file", passphrase], capture_output=True, text=True)  # fmt: skip
+    if done.returncode != 0:
+        raise BenchError(f"zed-controller init: {done.stderr.strip()}")
+
+
 def dispatch(connection, job):
     return connection.call("dispatch", job=job, uuid=uuid.uuid4().hex)
 

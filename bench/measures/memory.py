@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .fleet import SocketConnection, dispatch, running_fleet
+from .fleet import SocketConnection, begin_fleet, dispatch, running_fleet
 from .machine import BenchError, cpu_share, rss_mb, wait_until
 from .table import Row
 
@@ -105,17 +105,24 @@ def fan_out_ms(connection, agents, count):
     return statistics.median(times)
 
 
-def with_agents(bench, count):
+def with_agents(bench, count, tls):
     """RSS, CPU and fan-out time of a controller with so many agents, all of them in one other process."""
-    folder = bench.new_folder(f"agents-{count}")
-    port, door = free_port(), folder / "door.sock"
-    state = folder / "controller"
+    folder = bench.new_folder(f"agents-{count}{'-tls' * tls}")
+    port, state = free_port(), folder / "controller"
+    door = folder / "door.sock"
+    words = ["run", f"--state={state}", f"--port={port}", f"--socket={door}"]
+    security = []
+    if tls:
+        begin_fleet(bench, state, "bench")
+        words += ["--listen=127.0.0.1", "--http-port=0"]
+        security = ["--pki", state / "pki"]
+    else:
+        words.append("--name=bench")
     with open(folder / "log", "w") as log, \
-         process([bench.program("zed-controller"), "run", f"--state={state}", "--name=bench", f"--port={port}",
-                  f"--socket={door}"], stdout=log, stderr=log) as controller:
+         process([bench.program("zed-controller"), *words], stdout=log, stderr=log) as controller:
         wait_until("the controller", door.exists)
         with process([bench.program("agents_bench"), "--controller", f"bench@127.0.0.1:{port}", "--cookie-file",
-                      state / "cookie", "--count", count], stdout=subprocess.PIPE, text=True) as agents:
+                      state / "cookie", "--count", count, *security], stdout=subprocess.PIPE, text=True) as agents:
             wait_for_line(agents, f"ready {count}", 180)
             connection = SocketConnection(str(door))
             wait_until("all to be up", lambda: connection.call("status")["nodes"].get("up", 0) == count, 60, 0.5)
@@ -125,13 +132,13 @@ def with_agents(bench, count):
             return memory, cpu, fan_out_ms(connection, agents, count)
 
 
-def of_many_agents(bench):
+def of_many_agents(bench, tls):
     counts = [1, 10] if bench.tiny else bench.agents
-    found = {count: with_agents(bench, count) for count in counts}
+    found = {count: with_agents(bench, count, tls) for count in counts}
     first, rows = min(found), []
     for count, (memory, cpu, fan_out) in found.items():
-        name = f"controller, {count:,} simulated agent" + ("s" if count != 1 else "")
-        budget = MANY_MB.get(count)
+        name = f"controller, {count:,} simulated agent" + ("s" if count != 1 else "") + (", TLS" if tls else "")
+        budget = None if tls else MANY_MB.get(count)
         if budget:
             rows.append(bound(name, memory, "MB", budget, "<"))
         else:
@@ -143,5 +150,5 @@ def of_many_agents(bench):
 
 
 def measure(bench):
-    """Resident memory and idle CPU of agent, supervisor, and controller with 1, 100 and 1,000 agents."""
-    return of_daemons(bench) + of_many_agents(bench)
+    """Resident memory and idle CPU of agent, supervisor, and controller with 1, 100 and 1,000 agents, by TLS too."""
+    return of_daemons(bench) + of_many_agents(bench, False) + of_many_agents(bench, True)
