@@ -30,10 +30,29 @@ const std::string train = R"(
     retries 2
   end)";
 
+/// A policy that brings jobs from server to backup, with these clauses.
+std::string backing_up(const std::string& clauses = "") {
+  return "\n  replicate :jobs do\n    from :server\n    to :backup\n    " + clauses + "\n  end";
+}
+
+/// A job that prefers a node, with these clauses.
+std::string preferring(const std::string& node, const std::string& clauses = "") {
+  return "\n  job :train do\n    run [\"train\"]\n    requires gpus: 1\n    prefer node: :" + node +
+         "\n    " + clauses + "\n  end";
+}
+
 api::Dispatch dispatch(const std::string& job) {
   api::Dispatch op;
   op.job = job;
   return op;
+}
+
+/// Checkpoints epoch-<first> to epoch-<last>, each after what followed from the one before.
+void commits_epochs(World& world, const std::string& job, int first, int last) {
+  for (int epoch = first; epoch <= last; ++epoch) {
+    world.commits(job, "epoch-" + std::to_string(epoch));
+    world.pass(seconds(5));
+  }
 }
 
 std::string status(World& world) {
@@ -50,12 +69,7 @@ bool was_told_of(const World& world, const std::string& text) {
 
 TEST(Policy, EveryBringsWhatThereIsAndThenWaits) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-    every "10 minutes"
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("every \"10 minutes\""))));
   world.must(dispatch("train"));
   world.pass(minutes(1));
   world.commits("train", "epoch-1");
@@ -73,12 +87,7 @@ TEST(Policy, EveryBringsWhatThereIsAndThenWaits) {
 
 TEST(Policy, ATargetThatWasAwayIsServedWhenItReturns) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-    every "1 hours"
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("every \"1 hours\""))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.goes_silent("backup");
@@ -90,28 +99,16 @@ TEST(Policy, ATargetThatWasAwayIsServedWhenItReturns) {
 
 TEST(Policy, KeepPrunesTargetsOnly) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-    keep last: 2
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("keep last: 2"))));
   world.must(dispatch("train"));
-  for (int epoch = 1; epoch <= 5; ++epoch) {
-    world.commits("train", "epoch-" + std::to_string(epoch));
-    world.pass(seconds(5));
-  }
+  commits_epochs(world, "train", 1, 5);
   EXPECT_EQ(world.holds("server", "train"), "epoch-1 epoch-2 epoch-3 epoch-4 epoch-5");
   EXPECT_EQ(world.holds("backup", "train"), "epoch-4 epoch-5");
 }
 
 TEST(Policy, KeepNeverEndsALastCopy) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up())));
   world.must(dispatch("train"));
   for (int epoch = 1; epoch <= 3; ++epoch)
     world.commits("train", "epoch-" + std::to_string(epoch));
@@ -122,24 +119,14 @@ TEST(Policy, KeepNeverEndsALastCopy) {
   home.snapshots.erase(home.snapshots.begin());
   world.say(world.agent("server"), DatasetChanged{home, false, {}});
   world.settle();
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-    keep last: 1
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("keep last: 1"))));
   world.pass(seconds(10));
   EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-3");
 }
 
 TEST(Policy, MaxRateTravelsWithTheTicket) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + R"(
-  replicate :jobs do
-    from :server
-    to :backup
-    max_rate "20 MB/s"
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("max_rate \"20 MB/s\""))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.pass(seconds(5));
@@ -151,18 +138,9 @@ TEST(Policy, MaxRateTravelsWithTheTicket) {
 
 TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
-  job :train do
-    run ["train"]
-    requires gpus: 1
-    prefer node: :server
-    keep last: 2
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "keep last: 2"))));
   world.must(dispatch("train"));
-  for (int epoch = 1; epoch <= 3; ++epoch) {
-    world.commits("train", "epoch-" + std::to_string(epoch));
-    world.pass(seconds(5));
-  }
+  commits_epochs(world, "train", 1, 3);
   EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-3");
   EXPECT_EQ(world.holds("spare", "train"), "epoch-2 epoch-3");
   api::Rollback rollback;
@@ -170,10 +148,7 @@ TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
   rollback.checkpoint = "@epoch-2";
   world.must(rollback);
   world.pass(seconds(5));
-  for (int epoch = 4; epoch <= 7; ++epoch) {
-    world.commits("train", "epoch-" + std::to_string(epoch));
-    world.pass(seconds(5));
-  }
+  commits_epochs(world, "train", 4, 7);
   EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-6 epoch-7");
 }
 
@@ -181,47 +156,35 @@ TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
 
 TEST(Exclusive, WaitsForTheLeaseOfALostNodeAndNoLonger) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
-  job :solo do
-    run ["train"]
-    requires gpus: 1
-    prefer node: :server
-    exclusive true
-  end)")));
-  world.must(dispatch("solo"));
-  world.commits("solo", "epoch-1");
+  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "exclusive true"))));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
   world.pass(seconds(10));
   world.goes_silent("server");
   world.pass(minutes(10));
-  EXPECT_EQ(world.show("solo"), "lost on server") << "it may run on until its lease ends";
+  EXPECT_EQ(world.show("train"), "lost on server") << "it may run on until its lease ends";
   world.pass(minutes(7));
-  EXPECT_EQ(world.show("solo"), "running on spare");
+  EXPECT_EQ(world.show("train"), "running on spare");
 }
 
 TEST(Exclusive, AForcedForkWaitsForTheLeaseAsWell) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
-  job :solo do
-    run ["train"]
-    requires gpus: 1
-    prefer node: :server
-    exclusive true
-  end)")));
-  world.must(dispatch("solo"));
-  world.commits("solo", "epoch-1");
+  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "exclusive true"))));
+  world.must(dispatch("train"));
+  world.commits("train", "epoch-1");
   world.pass(seconds(10));
   world.goes_silent("server");
   world.pass(seconds(40));
   api::Resume resume;
-  resume.job = "solo";
+  resume.job = "train";
   resume.from = "@epoch-1";
   resume.on = "spare";
   resume.force = true;
   world.must(resume);
   world.pass(minutes(5));
-  EXPECT_THAT(world.show("solo"), Not(HasSubstr("running"))) << "server may still run it";
+  EXPECT_THAT(world.show("train"), Not(HasSubstr("running"))) << "server may still run it";
   world.pass(minutes(12));
-  EXPECT_EQ(world.show("solo"), "running on spare");
+  EXPECT_EQ(world.show("train"), "running on spare");
 }
 
 TEST(Exclusive, ANodeThatSaysThatNothingRunsNeedsNoWait) {
@@ -359,12 +322,7 @@ TEST(Forget, FreesTheNameOfAMachineThatIsGone) {
 
 TEST(Forget, ItsJobsGoOnFromTheCopiesOfOthersIfForced) {
   World world("old: A100/80; server: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
-  job :train do
-    run ["train"]
-    requires gpus: 1
-    prefer node: :old
-  end)")));
+  ASSERT_TRUE(world.apply(with_jobs(preferring("old"))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.pass(seconds(10));
