@@ -436,13 +436,19 @@ bool was_rolled_back(const Machine& m, const Dataset& dataset) {
   if (dataset.property(property::type) != "job") return false;
   if (dataset.property(property::home) != m.name.str()) return false;
   std::string at = dataset.property(property::checkpoint);
-  return !at.empty() && dataset.find(at) == nullptr && dataset.property(property::intent).empty();
+  if (!dataset.property(property::intent).empty()) return false;
+  if (!dataset.property(property::reverted).empty()) return true;
+  return !at.empty() && dataset.find(at) == nullptr;
 }
 
 void stop_outrun(Machine& m, const Dataset& dataset) {
-  if (m.told_rolled_back.insert(dataset.name).second)
-    m.notice(dataset.name.str(), "rolled back by hand: " + dataset.property(property::checkpoint) +
-                                     " is gone; the job goes on from what is left");
+  if (m.told_rolled_back.insert(dataset.name).second) {
+    const std::string to = dataset.property(property::reverted);
+    m.notice(dataset.name.str(),
+             to.empty() ? "rolled back by hand: " + dataset.property(property::checkpoint) +
+                              " is gone; the job goes on from what is left"
+                        : "rolled back by hand to " + to + "; the job goes on from there");
+  }
   LiveAttempt* live = m.live_attempt_on(dataset.name);
   if (live == nullptr || !live->has_processes()) return;
   live->outrun = true;

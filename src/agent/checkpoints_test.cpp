@@ -282,5 +282,26 @@ TEST(HandRollback, IsFoundByTheScanAndAfterARestart) {
   EXPECT_FALSE(b.order(b.starting(4, 3))->error);
 }
 
+TEST(HandRollback, ToTheNewestCheckpointIsOneToo) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_commits(1);
+  b.job_commits(2);
+  // What a store writes that saw the files of a dataset go back under its job.
+  must(b.store.set(b.dataset(), {{property::reverted, "@epoch-2"}}));
+  b.pass(seconds(3));
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.stops[0].mode, StopMode::halt);
+  b.crash();
+  b.start();
+  auto again = b.order(b.starting(2));
+  ASSERT_TRUE(again && again->error);
+  EXPECT_EQ(again->error->code, ErrorCode::stale);
+  EXPECT_FALSE(b.order(b.fork_at("epoch-2", 3))->error);
+  EXPECT_EQ(b.picture()[b.dataset()].property(property::reverted), "");
+  EXPECT_FALSE(b.order(b.starting(4, 3))->error);
+}
+
 }  // namespace
 }  // namespace zed::agent::test

@@ -145,6 +145,7 @@ PropertyChanges fork_changes(const ApplyFork& action, const Dataset& there,
           {property::status, std::string(to_string(JobState::pending))},
           {property::lineage, extended_lineage(there.property(property::lineage), action.fork)},
           {property::checkpoint, checkpoint_property(checkpoint)},
+          {property::reverted, std::nullopt},
           {"reason", std::nullopt}};
 }
 

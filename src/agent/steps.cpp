@@ -81,7 +81,8 @@ void set_home(Machine& m, const Step& step, const SetHome& action) {
                     "the closing snapshot is not the newest of " + name.str() + " here");
     PropertyChanges changes{{property::home, action.home.str()},
                             {property::generation, action.generation.str()},
-                            {property::checkpoint, std::nullopt}};
+                            {property::checkpoint, std::nullopt},
+                            {property::reverted, std::nullopt}};
     if (const Snapshot* checkpoint = there->newest_checkpoint())
       changes[property::checkpoint] = "@" + checkpoint->name;
     m.call(env::SetDatasetProperties{name, changes}, [&m, step, turn, name](StoreResult set) {

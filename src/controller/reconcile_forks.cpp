@@ -254,11 +254,25 @@ void set_homes(Machine& m, DesiredJob& job) {
 
 namespace {
 
-/// Whether the checkpoint that the dataset says it is at has gone: somebody rolled back or
-/// destroyed by hand. Its agent judges by the same (it starts nothing until the fork is recorded).
+/// Whether the store saw that somebody rolled back by hand, or the checkpoint that the dataset says
+/// it is at has gone. Its agent judges by the same (it starts nothing until the fork is recorded).
 bool was_rolled_back(const Dataset& copy) {
+  if (!copy.property(property::intent).empty()) return false;
+  if (!copy.property(property::reverted).empty()) return true;
   std::string at = copy.property(property::checkpoint);
-  return !at.empty() && copy.find(at) == nullptr && copy.property(property::intent).empty();
+  return !at.empty() && copy.find(at) == nullptr;
+}
+
+/// The newest checkpoint of the current timeline that was there when somebody rolled back: a job
+/// may have committed once more before it was stopped.
+const Snapshot* checkpoint_gone_back_to(const DesiredJob& job, const Dataset& copy) {
+  const std::string to = copy.property(property::reverted);
+  const Snapshot* target = to.empty() ? nullptr : copy.find(to);
+  if (target == nullptr) return newest_current_checkpoint(job, copy);
+  Dataset then;
+  then.snapshots.assign(copy.snapshots.data(), target + 1);
+  const Snapshot* newest = newest_current_checkpoint(job, then);
+  return newest != nullptr ? copy.find(newest->id) : nullptr;
 }
 
 }  // namespace
@@ -269,7 +283,7 @@ void notice_hand_rollback(Machine& m, DesiredJob& job) {
   if (copy == nullptr || copy->timeline() != job.timeline || !was_rolled_back(*copy) ||
       copy->property(property::home) != job.home.str())
     return;
-  const Snapshot* newest = newest_current_checkpoint(job, *copy);
+  const Snapshot* newest = checkpoint_gone_back_to(job, *copy);
   KnownFork fork;
   fork.fork.job = job.job.id;
   fork.fork.timeline = m.next_generation();

@@ -408,5 +408,23 @@ TEST(Story, ARolledBackByHandJobForksToo) {
   EXPECT_EQ(world.holds("workstation", "finetune"), "epoch-1");
 }
 
+TEST(Story, ARollbackByHandToTheNewestForksWhereItWentBackTo) {
+  World world = lab();
+  world.dispatch("finetune").value();
+  world.commits("finetune", "epoch-1");
+  // No snapshot had to go; the job was faster than its stop and committed what it remembered.
+  world.commits("finetune", "epoch-2");
+  world.pass(seconds(5));
+  auto& held = world.agent("server").datasets.at(testing::dataset("jobs/finetune-001"));
+  held.properties[property::reverted] = "@epoch-1";
+  DatasetChanged change{held, true, {}};
+  change.dataset.snapshots.clear();
+  world.say(world.agent("server"), change);
+  world.settle();
+  ASSERT_EQ(world.job("finetune").forks.size(), 1U);
+  EXPECT_EQ(world.job("finetune").forks[0].fork.why, Fork::Why::hand_rollback);
+  EXPECT_EQ(world.job("finetune").forks[0].from_name, "epoch-1");
+}
+
 }  // namespace
 }  // namespace zed::controller

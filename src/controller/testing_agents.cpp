@@ -256,6 +256,7 @@ void World::follow(FakeAgent& agent, const PlanStep& step, const FollowHome& act
 void World::receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action) {
   FakeAgent& source = agents_.at(action.ticket.source);
   auto sent = source.datasets.find(action.ticket.dataset);
+  here.properties.erase(property::reverted);
   const Snapshot* snapshot =
       sent == source.datasets.end() ? nullptr : sent->second.find(action.ticket.snapshot);
   if (source.silent || snapshot == nullptr)

@@ -32,6 +32,9 @@ inline constexpr char lineage[] = "lineage";  ///< forks so far: "<timeline>@<id
 inline constexpr char checkpoint[] = "checkpoint";  ///< "@epoch-15"
 inline constexpr char branch_of[] = "branch_of";    ///< uuid of the dataset that this left
 inline constexpr char intent[] = "intent";          ///< a fork that was begun here (JSON)
+/// Written by a store that saw the live files go back under whoever uses them: to "@epoch-20". The
+/// job's fork, or a change of its home, removes it.
+inline constexpr char reverted[] = "reverted";
 // On snapshots, write-once:
 inline constexpr char id[] = "id";          ///< CheckpointId
 inline constexpr char job[] = "job";        ///< uuid of the job

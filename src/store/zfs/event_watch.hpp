@@ -6,19 +6,48 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "store/zfs/command.hpp"
 
 namespace zed::store::zfs {
 
+/// `zfs rollback` as the pool tells of it. Nothing else does where no snapshot had to go.
+struct Rollback {
+  std::string dataset;    ///< full name
+  std::uint64_t txg = 0;  ///< what it went back to is older
+  std::int64_t at = 0;    ///< seconds since 1970
+};
+
+/// Finds the rollbacks in what `zpool events -v` prints: an event is lines "name = value" up to an
+/// empty one, and a rollback a swap with a clone named "%rollback". Pure.
+class RollbackReader {
+public:
+  /// Takes the next piece of the text; the rollbacks that end in it.
+  std::vector<Rollback> take(std::string_view text);
+
+private:
+  void take_line(std::string_view line);
+
+  std::string rest_;  ///< of a line whose end has not come
+  Rollback seen_;
+  bool is_swap_ = false;
+  std::vector<Rollback> found_;
+};
+
 /// Thread-safe.
 class EventWatch {
 public:
   /// Begins to listen; if it cannot, or the command ends later, is_listening() is false.
-  EventWatch(Commands& commands, const std::string& pool);
+  /// `on_rollback` hears of each rollback from now on, whoever made it, on a thread of the watch's
+  /// own.
+  EventWatch(Commands& commands, const std::string& pool,
+             std::function<void(const Rollback&)> on_rollback);
   ~EventWatch();
   EventWatch(const EventWatch&) = delete;
   EventWatch& operator=(const EventWatch&) = delete;
@@ -30,6 +59,8 @@ public:
 private:
   void listen();
 
+  std::function<void(const Rollback&)> on_rollback_;
+  std::int64_t since_;  ///< the command tells first what was long before
   std::unique_ptr<Child> child_;
   std::atomic<std::uint64_t> heard_{0};
   std::atomic<bool> listening_{false};

@@ -409,8 +409,7 @@ Result<bool> ZfsStore::settle(const Record& record) {
     // Half of the files are in place: back to the base. Without one they are nothing yet, and the
     // next attempt begins by removing them.
     if (const Snapshot* newest = record.dataset.newest())
-      ZED_CHECK(
-          zfs_.run("undo a receive into " + name.str(), {"rollback", full + "@" + newest->name}));
+      ZED_CHECK(roll_back("undo a receive into " + name.str(), name, newest->name));
     marker.phase = Phase::receiving;
     break;
   case Phase::sealing: break;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
+#include "base/log.hpp"
 #include "store/catalog.hpp"
 #include "store/zfs/errors.hpp"
 #include "store/zfs/users_of.hpp"
@@ -106,7 +107,50 @@ ZfsStore::Listing ZfsStore::now() const {
 }
 
 void ZfsStore::watch_events() {
-  if (privileged_) events_ = std::make_unique<EventWatch>(zfs_.commands(), zfs_.pool());
+  if (!privileged_) return;
+  events_ = std::make_unique<EventWatch>(
+      zfs_.commands(), zfs_.pool(), [this](const Rollback& rollback) { note_rollback(rollback); });
+}
+
+Status ZfsStore::roll_back(const std::string& what, const DatasetName& dataset,
+                           const std::string& word) {
+  const std::string full = zfs_.full(dataset);
+  const bool will_be_heard = events_ && events_->is_listening();
+  auto count = [&](int by) {
+    std::lock_guard lock(own_rollbacks_mutex_);
+    if ((own_rollbacks_[full] += by) <= 0) own_rollbacks_.erase(full);
+  };
+  if (will_be_heard) count(1);
+  auto done = zfs_.run(what, {"rollback", full + "@" + word});
+  if (!done && will_be_heard) count(-1);
+  return status_of(std::move(done));
+}
+
+void ZfsStore::note_rollback(const Rollback& rollback) {
+  {
+    std::lock_guard lock(own_rollbacks_mutex_);
+    auto own = own_rollbacks_.find(rollback.dataset);
+    if (own != own_rollbacks_.end()) {
+      if (--own->second <= 0) own_rollbacks_.erase(own);
+      return;
+    }
+  }
+  auto name = zfs_.relative(rollback.dataset);
+  if (!name) return;
+  if (auto marked = mark_reverted(*name, rollback.txg); !marked)
+    log_warning("store: " + name->str() +
+                " was rolled back by hand, and that cannot be noted: " + marked.error().describe());
+}
+
+Status ZfsStore::mark_reverted(const DatasetName& dataset, std::uint64_t txg) {
+  ZED_TRY(auto record, look(dataset));
+  if (record.dataset.uuid.is_nil()) return {};
+  // What was committed since is of what the job remembers, not of the files that it was given.
+  const Snapshot* target = nullptr;
+  for (const Snapshot& snapshot : record.dataset.snapshots)
+    if (snapshot.createtxg < txg) target = &snapshot;
+  if (target == nullptr) return {};
+  return set(dataset, {{property::reverted, "@" + target->name}});
 }
 
 Result<env::Space> ZfsStore::space() {
@@ -330,10 +374,9 @@ Status ZfsStore::revert_live(const DatasetName& dataset) {
                 "destroy it and clone again");
   // Pages that a process has mapped would survive the rollback (OpenZFS issues 2186 and 10931).
   if (!record.dataset.readonly) ZED_CHECK(unmount(record));
-  std::string target = zfs_.full(dataset) + "@" + newest->name;
-  auto done = zfs_.run("revert the files of " + dataset.str(), {"rollback", target});
+  Status done = roll_back("revert the files of " + dataset.str(), dataset, newest->name);
   if (record.mounted && !record.dataset.readonly) ZED_CHECK(mount(record));
-  return status_of(std::move(done));
+  return done;
 }
 
 Status ZfsStore::destroy(const DatasetName& dataset) {

@@ -101,6 +101,12 @@ private:
   /// For a process that may not run channel programs: not atomic, repaired at the next start.
   Status apply_step_by_step(const Transaction& transaction);
   Status destroy_whole(const std::string& what, const DatasetName& dataset);
+  /// Our own `zfs rollback`: the event watch does not take it for a person's.
+  Status roll_back(const std::string& what, const DatasetName& dataset, const std::string& word);
+  /// A person's is written down on the dataset (property `reverted`): the files of a job that runs
+  /// have changed under it, and where no snapshot had to go nothing else shows it.
+  void note_rollback(const Rollback& rollback);
+  Status mark_reverted(const DatasetName& dataset, std::uint64_t txg);
   /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
   Status make_below(const DatasetName& dataset, const std::string& what,
                     const Arguments& arguments);
@@ -149,8 +155,10 @@ private:
   Transfers transfers_;
   std::mutex changes_mutex_;
   ChangeLog changes_;
-  std::unique_ptr<EventWatch> events_;  ///< none: list each time
-  Listing listed_;                      ///< what the last listing was made of
+  std::mutex own_rollbacks_mutex_;
+  std::map<std::string, int> own_rollbacks_;  ///< by full name: those not heard of yet
+  std::unique_ptr<EventWatch> events_;        ///< none: list each time
+  Listing listed_;                            ///< what the last listing was made of
 };
 
 /// A complaint in words of the store: "there is no snapshot …".

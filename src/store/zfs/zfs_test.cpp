@@ -14,6 +14,7 @@
 
 #include "store/zfs/command.hpp"
 #include "store/zfs/errors.hpp"
+#include "store/zfs/event_watch.hpp"
 #include "store/zfs/inventory.hpp"
 #include "store/zfs/marker.hpp"
 #include "store/zfs/output.hpp"
@@ -483,6 +484,64 @@ TEST(UsersOf, NamesWhoHasAFileOpenOrMapped) {
   ::close(file);
   EXPECT_NE(users_of(folder).find(pid), std::string::npos);
   ::munmap(mapped, 4096);
+// ---- events -------------------------------------------------------------------------------------
+
+std::string event(const std::string& dataset, const std::string& name, const std::string& txg) {
+  return "Nov 30 2026 16:32:42.559999038\tsysevent.fs.zfs.history_event\n"
+         "        version = 0x0\n"
+         "        class = \"sysevent.fs.zfs.history_event\"\n"
+         "        pool = \"tank\"\n"
+         "        history_hostname = \"t\"\n"
+         "        history_dsname = \"" +
+         dataset +
+         "\"\n"
+         "        history_internal_str = \"parent=a\"\n"
+         "        history_internal_name = \"" +
+         name +
+         "\"\n"
+         "        history_dsid = 0x63\n"
+         "        history_txg = " +
+         txg +
+         "\n"
+         "        history_time = 0x6b0da52a\n"
+         "        time = 0x6b0da52a 0x2160e83e \n"
+         "        eid = 0x2c\n\n";
+}
+
+TEST(ZfsEvents, ARollbackIsASwapWithItsClone) {
+  const std::string text = event("tank/a b/c@one", "snapshot", "0xe") +
+                           event("tank/a b/c/%rollback", "clone swap", "0xf") +
+                           event("tank/a b/c/%rollback", "destroy", "0xf") +
+                           event("tank/a b/c/%recv", "clone swap", "0x10");
+  RollbackReader reader;
+  auto found = reader.take(text);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].dataset, "tank/a b/c");
+  EXPECT_EQ(found[0].txg, 15U);
+  EXPECT_EQ(found[0].at, 0x6b0da52a);
+}
+
+TEST(ZfsEvents, ComeInAnyPieces) {
+  const std::string text = event("tank/a/%rollback", "clone swap", "0xf");
+  for (std::size_t size : {1, 7, 100}) {
+    RollbackReader reader;
+    std::size_t found = 0;
+    for (std::size_t at = 0; at < text.size(); at += size)
+      found += reader.take(text.substr(at, size)).size();
+    EXPECT_EQ(found, 1U) << size;
+  }
+}
+
+TEST(ZfsEvents, MadeOfRubbishAreNone) {
+  RollbackReader reader;
+  EXPECT_TRUE(reader.take(std::string(1 << 20, 'x')).empty());
+  EXPECT_TRUE(reader.take("\n\n = \n history_txg = 0xzz\n\n").empty());
+  EXPECT_TRUE(reader.take("history_internal_name = \"clone swap\"\n\n").empty());
+  EXPECT_TRUE(
+      reader.take("history_dsname = \"/%rollback\"\nhistory_internal_name = \"clone swap\"\n\n")
+          .empty());
+}
+
   EXPECT_EQ(users_of(folder), "");
   EXPECT_EQ(users_of(folder.substr(0, folder.size() - 1)), "");
   std::filesystem::remove_all(folder);
