@@ -23,8 +23,8 @@
 #include "gpu/pci_names.hpp"
 #include "gpu/probed.hpp"
 #include "gpu/sysfs.hpp"
-#include "gpu/tool.hpp"
 #include "gpu/words.hpp"
+#include "net/tool.hpp"
 
 namespace zed::gpu {
 namespace {
@@ -564,7 +564,7 @@ RC_GTEST_PROP(Parsers, TakeRecordedTextCutAnywhere, ()) {
 // ---- tools that misbehave ----
 
 TEST_F(Tools, OutputStatusAndLocale) {
-  auto answer = run_tool({script("echo out $LC_ALL; echo err >&2; exit 9")}, seconds(20));
+  auto answer = net::run_tool({script("echo out $LC_ALL; echo err >&2; exit 9")}, seconds(20));
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->out, "out C\n");
   EXPECT_EQ(answer->err, "err\n");
@@ -572,19 +572,19 @@ TEST_F(Tools, OutputStatusAndLocale) {
 }
 
 TEST_F(Tools, OneThatHangsIsGivenUpWithItsChildren) {
-  auto answer = run_tool({script("sleep 600 & wait")}, Millis{200});
+  auto answer = net::run_tool({script("sleep 600 & wait")}, Millis{200});
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::timeout);
 }
 
 TEST_F(Tools, OneThatPrintsForeverIsStopped) {
-  auto answer = run_tool({script("yes")}, seconds(20));
+  auto answer = net::run_tool({script("yes")}, seconds(20));
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::corrupt);
 }
 
 TEST_F(Tools, OneThatIsMissingIsSaidToBe) {
-  auto answer = run_tool({"no-such-tool-anywhere"}, seconds(1));
+  auto answer = net::run_tool({"no-such-tool-anywhere"}, seconds(1));
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::not_found);
 }

@@ -14,7 +14,7 @@
 #include "gpu/other_tools.hpp"
 #include "gpu/pci_names.hpp"
 #include "gpu/sysfs.hpp"
-#include "gpu/tool.hpp"
+#include "net/tool.hpp"
 
 namespace zed::gpu {
 namespace {
@@ -56,10 +56,10 @@ public:
   }
 
 private:
-  Result<ToolAnswer> run_it(const std::vector<std::string>& command) {
-    return run_tool(command, options_.tool_deadline);
+  Result<net::ToolAnswer> run_it(const std::vector<std::string>& command) {
+    return net::run_tool(command, options_.tool_deadline);
   }
-  static bool is_there(const char* tool) { return !find_tool(tool).empty(); }
+  static bool is_there(const char* tool) { return !net::find_tool(tool).empty(); }
 
   /// Whether asking NVIDIA's driver would power on a GPU that sleeps, for nothing new.
   bool would_wake() const {

@@ -12,8 +12,8 @@
 #include "base/json.hpp"
 #include "base/log.hpp"
 #include "gpu/merge.hpp"
-#include "gpu/tool.hpp"
 #include "net/fd.hpp"
+#include "net/tool.hpp"
 
 namespace zed::gpu {
 namespace {
@@ -79,7 +79,7 @@ Result<Report> ProbedGpus::ask() {
                                    "--last",         options_.inventory_file.string(),
                                    "--timeout",      std::to_string(patience_.value / 1000)};
   // The helper asks several tools, each with that deadline; none after one that hung.
-  ZED_TRY(ToolAnswer answer, run_tool(command, patience_ * 3 + seconds(10)));
+  ZED_TRY(net::ToolAnswer answer, net::run_tool(command, patience_ * 3 + seconds(10)));
   if (answer.status != 0)
     return fail(ErrorCode::io, "the GPU probe ended with status " + std::to_string(answer.status) +
                                    ": " + answer.err.substr(0, 200));

@@ -7,7 +7,7 @@
 #include "base/result.hpp"
 #include "base/units.hpp"
 
-namespace zed::gpu {
+namespace zed::net {
 
 struct ToolAnswer {
   std::string out;
@@ -27,4 +27,4 @@ std::string find_tool(const std::string& name);
 /// Errors: `not_found` if there is no such program, `timeout`, `io`, `corrupt` for too much output.
 Result<ToolAnswer> run_tool(const std::vector<std::string>& command, Millis deadline);
 
-}  // namespace zed::gpu
+}  // namespace zed::net

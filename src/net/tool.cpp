@@ -1,4 +1,4 @@
-#include "gpu/tool.hpp"
+#include "net/tool.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,11 +20,9 @@
 
 extern char** environ;
 
-namespace zed::gpu {
+namespace zed::net {
 namespace {
 
-using net::Fd;
-using net::system_error;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t longest_output = std::size_t{4} << 20;
@@ -63,7 +61,7 @@ public:
   int spawn(pid_t& pid, const std::string& program, std::vector<std::string> command, int out,
             int err) {
     sigset_t none;
-    ::sigemptyset(&none);
+    sigemptyset(&none);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
@@ -71,8 +69,8 @@ public:
     ::posix_spawn_file_actions_adddup2(&actions_, out, 1);
     ::posix_spawn_file_actions_adddup2(&actions_, err, 2);
     auto entries = environment_of_tools();
-    auto argv = net::pointers_to(command);
-    auto envp = net::pointers_to(entries);
+    auto argv = pointers_to(command);
+    auto envp = pointers_to(entries);
     return ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), envp.data());
   }
 
@@ -190,8 +188,8 @@ Result<ToolAnswer> run_tool(const std::vector<std::string>& command, Millis dead
     return fail(ErrorCode::timeout, what + ": too many earlier ones hang and cannot be ended",
                 "the driver hangs: reboot");
   auto end = SteadyClock::now() + std::chrono::milliseconds(deadline.value);
-  ZED_TRY(net::Pipe out, net::make_pipe());
-  ZED_TRY(net::Pipe err, net::make_pipe());
+  ZED_TRY(Pipe out, make_pipe());
+  ZED_TRY(Pipe err, make_pipe());
   pid_t pid = -1;
   int failed = SpawnSetup().spawn(pid, program, command, out.write.get(), err.write.get());
   if (failed != 0) return fail(system_error(failed, what));
@@ -208,4 +206,4 @@ Result<ToolAnswer> run_tool(const std::vector<std::string>& command, Millis dead
   return answer;
 }
 
-}  // namespace zed::gpu
+}  // namespace zed::net
