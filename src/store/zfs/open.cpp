@@ -82,8 +82,9 @@ open_zfs_store(const std::string& root, std::unique_ptr<zfs::Commands> commands,
                                       std::to_string(instance), std::move(lock));
   auto space = store->space();
   if (!space) return fail(std::move(space).error().with(what));
-  ZED_CHECK(store->settle_all());
+  // First: what settling rolls back is known as ours only if it is heard.
   store->watch_events();
+  ZED_CHECK(store->settle_all());
   return store;
 }
 
