@@ -96,6 +96,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
     std::string node;   ///< by its certificate; empty without TLS
     std::string words;  ///< so far
     bool greets = false;
+    std::optional<StreamHello> hello;  ///< it has shown a ticket that is not expected yet
   };
 
   Core(net::Loop& loop_, env::Store& store_, TransferOptions options_, TransferHandlers handlers_)
@@ -109,6 +110,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   void accept(net::Fd socket);
   void heard(net::Lobby::Id id, std::span<const std::uint8_t> bytes);
   void greeted(net::Lobby::Id id);
+  void meet(Entry& entry, net::Lobby::Id id);
   void forget(net::Lobby::Id id);
   Entry* expected(const StreamHello& hello, const std::string& node);
   void run(Entry& entry, net::Connection::Released connection, std::string already_read,
@@ -150,6 +152,10 @@ void Transfers::Core::begin_next() {
 
 void Transfers::Core::begin(Entry& entry) {
   entry.begun = true;
+  // The other end may have been faster.
+  for (const auto& [id, stranger] : strangers)
+    if (stranger->hello && expected(*stranger->hello, stranger->node) == &entry)
+      return meet(entry, id);
   StepId step = entry.request.step;
   bool dials_first = entry.request.sends == entry.request.ticket.source_dials;
   entry.dial_timer.start(dials_first ? Millis{0} : second_dials_after,
@@ -264,17 +270,28 @@ Transfers::Core::Entry* Transfers::Core::expected(const StreamHello& hello,
 void Transfers::Core::greeted(net::Lobby::Id id) {
   auto found = strangers.find(id);
   if (found == strangers.end()) return;
-  const auto stranger = std::move(found->second);
-  forget(id);
-  auto hello = decode_hello(std::as_bytes(std::span(stranger->words)).first(hello_size));
-  Entry* entry = hello ? expected(*hello, stranger->node) : nullptr;
-  if (entry == nullptr) {
-    refusals.add("data connection refused: " +
-                 (hello ? "it shows no ticket that is expected here" : hello.error().describe()));
-    return;
+  Stranger& stranger = *found->second;
+  auto hello = decode_hello(std::as_bytes(std::span(stranger.words)).first(hello_size));
+  if (!hello) {
+    refusals.add("data connection refused: " + hello.error().describe());
+    return forget(id);
   }
+  if (Entry* entry = expected(*hello, stranger.node)) return meet(*entry, id);
+  // Both ends are told at once, and each has to look and to hold what it needs first: this one may
+  // be the slower. A store that waits for its disk takes seconds.
+  stranger.hello = *hello;
+  stranger.limit.start(options.meeting, [this, id] {
+    refusals.add("data connection refused: it shows no ticket that is expected here");
+    forget(id);
+  });
+}
+
+/// A stranger is the other end of that transfer.
+void Transfers::Core::meet(Entry& entry, net::Lobby::Id id) {
+  const auto stranger = std::move(strangers.at(id));
+  forget(id);
   auto released = stranger->connection.release();
-  if (released) run(*entry, std::move(*released), stranger->words.substr(hello_size), std::nullopt);
+  if (released) run(entry, std::move(*released), stranger->words.substr(hello_size), std::nullopt);
 }
 
 void Transfers::Core::run(Entry& entry, net::Connection::Released connection,

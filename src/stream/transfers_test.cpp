@@ -78,6 +78,12 @@ protected:
     return {{property::uuid, uuid.str()}, {property::type, "model"}};
   }
 
+  static void must_drop(Machine& machine, const Ticket& t) {
+    ASSERT_TRUE(
+        machine.store.destroy_snapshot(SnapshotName::of(t.dataset, t.snapshot_name).value()));
+    ASSERT_TRUE(machine.store.destroy(t.dataset));
+  }
+
   void start(const Ticket& t) {
     target.transfers->start({step_id(2), false, t, replica_properties()});
     source.transfers->start({step_id(1), true, t, {}});
@@ -145,6 +151,30 @@ TEST_F(TransfersTest, TheOtherEndDialsWhenTheFirstCannot) {
   start(t);
   wait();
   EXPECT_TRUE(received()) << received().error().describe();
+}
+
+TEST_F(TransfersTest, TheEndThatIsToldLaterIsWaitedFor) {
+  for (bool source_dials : {true, false}) {
+    Ticket t = ticket(snapshot);
+    t.source_dials = source_dials;
+    source.ended.clear();
+    target.ended.clear();
+    Machine& early = source_dials ? source : target;
+    // It dials at once; the other one does not know the ticket yet.
+    if (source_dials)
+      source.transfers->start({step_id(1), true, t, {}});
+    else
+      target.transfers->start({step_id(2), false, t, replica_properties()});
+    EXPECT_FALSE(loop.run_until([&] { return !early.ended.empty(); }, Millis{300}));
+    if (source_dials)
+      target.transfers->start({step_id(2), false, t, replica_properties()});
+    else
+      source.transfers->start({step_id(1), true, t, {}});
+    wait();
+    ASSERT_TRUE(received()) << received().error().describe();
+    ASSERT_TRUE(sent()) << sent().error().describe();
+    if (source_dials) must_drop(target, t);
+  }
 }
 
 TEST_F(TransfersTest, AWrongTicketStoresNothing) {
