@@ -137,10 +137,11 @@ struct ImportEnded {
 struct GpusProbed {
   std::vector<Gpu> gpus;
 };
-/// What the machine has free, and what its GPUs do (empty: not asked).
+/// What the machine has free, what powers it, and what its GPUs do (empty: not asked).
 struct MemoryMeasured {
   Bytes memory_free;
   std::vector<GpuLoad> loads = {};
+  std::string power = {};  ///< as in NodeFacts
 };
 
 struct NodeStateSaved {

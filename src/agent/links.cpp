@@ -210,7 +210,9 @@ void tick_links(Machine& m) {
   }
   if (!m.active || m.now.monotonic - m.last_heartbeat < heartbeat_every) return;
   m.last_heartbeat = m.now.monotonic;
-  m.say(Heartbeat{m.pool_free, m.memory_free, std::exchange(m.loads, {})});
+  std::optional<std::string> power;
+  if (std::exchange(m.power_changed, false)) power = m.facts.power;
+  m.say(Heartbeat{m.pool_free, m.memory_free, std::exchange(m.loads, {}), std::move(power)});
 }
 
 }  // namespace zed::agent

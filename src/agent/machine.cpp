@@ -66,6 +66,8 @@ struct Handler {
   void operator()(const MemoryMeasured& e) const {
     m.memory_free = e.memory_free;
     if (!e.loads.empty()) m.loads = e.loads;
+    if (m.facts.power != e.power) m.power_changed = true;
+    m.facts.power = e.power;
   }
   void operator()(const LogRead& e) const { log_read(m, e); }
   void operator()(const QuestionAnswered& e) const { answered(m, e); }

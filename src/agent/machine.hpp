@@ -190,6 +190,7 @@ struct Machine {
   std::vector<Gpu> gpus;
   Bytes memory_free;
   std::vector<GpuLoad> loads;  ///< not told yet
+  bool power_changed = false;  ///< and not told yet
   Bytes pool_free;
   std::vector<DatasetName> roots;
 

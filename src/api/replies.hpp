@@ -126,18 +126,34 @@ struct StatusReply {
   }
 };
 
+/// What transfers that have finished measured of the way to another node.
+struct LinkRow {
+  std::string to;
+  Bytes rate;                 ///< per second, of the newest ones most
+  std::vector<Bytes> recent;  ///< each of the last few, oldest first
+  WallTime at;                ///< of the newest
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("to", self.to);
+    visit("rate", self.rate);
+    visit("recent", self.recent);
+    visit("at", self.at);
+  }
+};
+
 struct NodeRow {
   Node node;
   std::map<std::string, std::string> gpu_jobs;  ///< GPU UUID -> job name
   std::vector<std::string> differences;         ///< declared against detected
   bool joined = true;                           ///< false: declared, never seen
   std::string why;                              ///< it is cordoned or drained
+  std::vector<LinkRow> links;                   ///< to nodes that data went to from here
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("node", self.node);
     visit("gpu_jobs", self.gpu_jobs);
     visit("differences", self.differences);
     visit("joined", self.joined);
     visit("why", self.why);
+    visit("links", self.links);
   }
 };
 

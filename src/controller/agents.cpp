@@ -171,7 +171,7 @@ struct MessageHandler {
     auto live = m.steps.all().find(progress.step);
     if (live == m.steps.all().end()) return;
     if (auto* receive = std::get_if<ReceiveSnapshot>(&live->second.step.action))
-      note_rate(m, receive->ticket.source, receive->ticket.target, progress.rate);
+      m.rates.note(receive->ticket.source, receive->ticket.target, progress.rate);
   }
   void operator()(const JournalStored& stored) const {
     if (stored.term != m.term || node != m.desired.second) return;
@@ -202,6 +202,8 @@ void on_transfer_done(Machine& m, const NeedOutcome& outcome) {
   auto* receive = std::get_if<ReceiveSnapshot>(&outcome.step.action);
   auto* send = std::get_if<SendSnapshot>(&outcome.step.action);
   if (receive == nullptr && send == nullptr) return;
+  const Ticket& way = receive != nullptr ? receive->ticket : send->ticket;
+  m.rates.finished(way.source, way.target, outcome.moved, outcome.took, m.now.wall);
   const Ticket& ticket = receive != nullptr ? receive->ticket : send->ticket;
   m.tell("transfer", ticket.dataset.str() + "@" + ticket.snapshot_name,
          ticket.source.str() + " -> " + ticket.target.str() + ", " + show(outcome.moved));

@@ -169,6 +169,7 @@ void Fleet::heartbeat(const NodeName& node, const Heartbeat& beat) {
   bool moved = known.pool_free != beat.pool_free || known.memory_free != beat.memory_free;
   known.pool_free = beat.pool_free;
   known.memory_free = beat.memory_free;
+  if (beat.power) known.facts.power = *beat.power;
   if (moved) update_index(node);
 }
 

@@ -15,6 +15,7 @@
 #include "controller/event_ring.hpp"
 #include "controller/fleet.hpp"
 #include "controller/journal.hpp"
+#include "controller/link_rates.hpp"
 #include "controller/pending.hpp"
 #include "controller/records.hpp"
 #include "controller/steps.hpp"
@@ -114,7 +115,7 @@ struct Machine {
   std::map<JobId, Instant> asked_for_room;  ///< in vain, and not again before that
   /// Waits for a node that has the data: thought over after that.
   std::map<JobId, std::pair<Instant, std::string>> data_waits;
-  std::map<std::pair<NodeName, NodeName>, Bytes> rates;  ///< measured, per second, by link
+  LinkRates rates;
   std::map<NodeName, NodeTrouble> troubles;
   std::map<DatasetId, Instant> announced;  ///< branches: since when this run knows that they go
   std::map<NodeName, Instant> no_second;   ///< nodes that could not store the journal, until then

@@ -233,9 +233,7 @@ Bytes to_move(const sched::PlaceRequest& request, const NodeName& node) {
 
 /// The fastest link to that node that was measured.
 Bytes rate_to(const Machine& m, const NodeName& node) {
-  Bytes best;
-  for (const auto& [link, rate] : m.rates)
-    if (link.second == node) best = std::max(best, rate);
+  const Bytes best = m.rates.best_to(node);
   return best.value > 0 ? best : assumed_rate;
 }
 
@@ -286,15 +284,6 @@ std::optional<std::string> worth_waiting(Machine& m, const DesiredJob& job,
     return why;
   }
   return std::nullopt;
-}
-
-void note_rate(Machine& m, const NodeName& source, const NodeName& target, Bytes rate) {
-  constexpr std::size_t most_links = 10'000;
-  if (rate.value <= 0) return;
-  if (m.rates.size() >= most_links) m.rates.clear();
-  auto [known, is_new] = m.rates.try_emplace({source, target}, rate);
-  // Mostly the past: one stalled second is not the link.
-  if (!is_new) known->second = Bytes{(known->second.value / 4) * 3 + rate.value / 4};
 }
 
 }  // namespace zed::controller

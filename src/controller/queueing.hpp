@@ -39,7 +39,4 @@ void end_pass(Machine& m);
 /// How long a job may still run by its time-out; none without one.
 std::optional<Millis> time_left(const Machine& m, const DesiredJob& job);
 
-/// A transfer reported how fast it is.
-void note_rate(Machine& m, const NodeName& source, const NodeName& target, Bytes rate);
-
 }  // namespace zed::controller

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/copies.hpp"
+#include "repl/targets.hpp"
 #include "spec/filter.hpp"
 
 namespace zed::controller {
@@ -76,6 +77,20 @@ std::map<NodeName, PolicyRound*> rounds_of(Machine& m, const ReplicationPolicy& 
   return rounds;
 }
 
+/// What goes over a fast link is there soon, and frees its slot for the next.
+void fastest_first(const Machine& m, const ReplicationPolicy& policy,
+                   std::vector<repl::Transfer>& transfers) {
+  const auto order =
+      repl::chain_order(m.fleet.view(), policy.targets, m.rates.rates_from(policy.source));
+  std::map<NodeName, std::size_t> place;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    place.emplace(order[i], i);
+  std::stable_sort(transfers.begin(), transfers.end(),
+                   [&place](const repl::Transfer& a, const repl::Transfer& b) {
+                     return place.at(a.target) < place.at(b.target);
+                   });
+}
+
 void run_policy(Machine& m, const ReplicationPolicy& policy) {
   auto due = repl::due_transfers(m.fleet.view(), policy, filter_of(policy));
   for (const repl::Excluded& excluded : due.excluded)
@@ -84,6 +99,7 @@ void run_policy(Machine& m, const ReplicationPolicy& policy) {
           "policy " + policy.name + ": " + excluded.why;
   auto rounds = rounds_of(m, policy);
   std::set<NodeName> unfinished;
+  fastest_first(m, policy, due.transfers);
   for (const repl::Transfer& transfer : due.transfers) {
     if (!m.fleet.is_ready(transfer.source) || !m.fleet.is_ready(transfer.target) ||
         !may_move(m, transfer))

@@ -35,7 +35,7 @@ bool Steps::want(const std::string& need, const JobId& owner, std::vector<PlanSt
     if (is_transfer(step)) ++transfers_[step.node];
     live_[need].push_back(step.id);
     out.push_back(SayToAgent{link, StepOrder{step}});
-    steps_.emplace(step.id, LiveStep{step, need, owner, link, {}});
+    steps_.emplace(step.id, LiveStep{step, need, owner, link, now, {}});
   }
   return true;
 }
@@ -70,8 +70,8 @@ std::optional<NeedOutcome> Steps::result(const StepResult& result, Instant now,
     pause = Pause{0, now + settling, live.owner, std::nullopt, describe(live.step.action)};
   }
   wakes_.emplace(pause.until, live.need);
-  return NeedOutcome{live.need,       live.owner,   live.step,     result.error,
-                     result.snapshot, result.moved, pause.failures};
+  return NeedOutcome{live.need,       live.owner,   live.step,      result.error,
+                     result.snapshot, result.moved, pause.failures, now - live.ordered};
 }
 
 void Steps::progress(const TransferProgress& progress) {

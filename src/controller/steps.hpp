@@ -20,6 +20,7 @@ struct LiveStep {
   std::string need;
   JobId owner;  ///< nil: a policy's, or an operation's
   LinkId link = 0;
+  Instant ordered;
   TransferProgress progress;
 };
 
@@ -32,6 +33,7 @@ struct NeedOutcome {
   std::optional<CheckpointId> snapshot;
   Bytes moved;
   std::int64_t failures = 0;  ///< in a row, this one included
+  Millis took;                ///< since the order
 };
 
 class Steps {

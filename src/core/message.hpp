@@ -98,11 +98,13 @@ struct Heartbeat {
   static constexpr std::string_view tag = "heartbeat";
   Bytes pool_free;
   Bytes memory_free;
-  std::vector<GpuLoad> loads = {};  ///< since the last heartbeat; mostly empty
+  std::vector<GpuLoad> loads = {};     ///< since the last heartbeat; mostly empty
+  std::optional<std::string> power{};  ///< as in NodeFacts, if it is another one now
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("pool_free", self.pool_free);
     visit("memory_free", self.memory_free);
     visit("loads", self.loads);
+    visit("power", self.power);
   }
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };

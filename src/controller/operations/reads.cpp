@@ -98,6 +98,8 @@ api::NodesReply nodes_reply(const Machine& m) {
     if (node.declared)
       for (const Change& note : plan::hardware_notes(*node.declared, node, same_gpu))
         row.differences.push_back(note.detail);
+    for (const auto& [to, link] : m.rates.from(name))
+      row.links.push_back({to.str(), link.rate, {link.recent.begin(), link.recent.end()}, link.at});
     reply.nodes.push_back(std::move(row));
   }
   if (!m.desired.applied) return reply;
