@@ -39,6 +39,7 @@ public:
     if (text.starts_with("NVRM:")) return nvidia(trim(text.substr(5)));
     current_.clear();
     if (text.starts_with("xe ") || text.starts_with("i915 ")) intel(text);
+    if (text.starts_with("amdgpu ")) amd(text);
   }
   std::vector<Device> take() { return std::move(devices_); }
 
@@ -92,11 +93,38 @@ private:
                    name, tool);
   }
 
+  /// What was said of it before counts no more.
+  static void begin_anew(Device& gpu) {
+    gpu.health = GpuHealth::ok;
+    gpu.health_source.clear();
+    gpu.why.clear();
+  }
+
   /// A driver that is loaded again counts the tiles again.
   Device& begin_intel(const std::string& bus) {
     Device& gpu = device(bus, GpuVendor::intel);
+    begin_anew(gpu);
     gpu.total = {};
     return gpu;
+  }
+
+  /// "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) failed": the driver resets a GPU that hangs by
+  /// itself, and tells how that went (amdgpu_device.c). A card that the reset finds gone from the
+  /// bus does not come back before the machine starts again.
+  void amd(std::string_view text) {
+    const std::string bus = bus_in(text);
+    const auto says = [text](std::string_view words) {
+      return text.find(words) != std::string_view::npos;
+    };
+    if (bus.empty() || devices_.size() >= most_gpus) return;
+    if (says("device lost from bus"))
+      device(bus, GpuVendor::amd)
+          .diagnose(GpuHealth::lost, "the kernel says: device lost from bus", tool);
+    else if (says("GPU reset(") && says("succeeded"))
+      begin_anew(device(bus, GpuVendor::amd));
+    else if ((says("GPU reset(") && says("failed")) || says("GPU reset end with ret"))
+      device(bus, GpuVendor::amd)
+          .diagnose(GpuHealth::reset_required, "the driver could not reset it after it hung", tool);
   }
 
   /// "xe 0000:01:00.0: [drm] Small BAR device"
@@ -108,6 +136,11 @@ private:
       if (text.find("discrete") != std::string_view::npos && hexadecimal(id))
         begin_intel(bus).pci_id = Known<std::string>::of("8086:" + id, tool);
     }
+    // "CRITICAL: Xe has declared device 0000:03:00.0 as wedged.": nothing runs until the driver is
+    // bound again.
+    if (text.find("as wedged") != std::string_view::npos)
+      device(bus, GpuVendor::intel)
+          .diagnose(GpuHealth::reset_required, "its driver declared it wedged", tool);
     if (text.find("Small BAR device") != std::string_view::npos)
       device(bus, GpuVendor::intel)
           .diagnose(GpuHealth::degraded,

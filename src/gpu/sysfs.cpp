@@ -157,6 +157,21 @@ private:
         if (auto microwatts = tree_.number(monitor + power))
           device_.power = Known<double>::of(static_cast<double>(*microwatts) / 1e6, tool);
     }
+    read_memory_errors();
+  }
+
+  /// "ue: 0", "ce: 12": errors that ECC could not correct, and those that it did, since the driver
+  /// was loaded (amdgpu_ras.c).
+  void read_memory_errors() {
+    const auto counts = tree_.text(folder_ + "/ras/umc_err_count");
+    if (!counts) return;
+    for (std::string_view line : lines_of(*counts)) {
+      if (!line.starts_with("ue:")) continue;
+      const auto count = whole_number(trim(line.substr(3)));
+      if (!count || *count <= 0) continue;
+      device_.diagnose(GpuHealth::degraded,
+                       std::to_string(*count) + " memory errors that could not be corrected", tool);
+    }
   }
 
   const Tree& tree_;
@@ -183,7 +198,16 @@ struct KfdNode {
   std::string bus;
   std::string arch;
   std::string gpu_id;  ///< KFD's own number, of which its lists of processes are made
+  std::string hive;    ///< GPUs of one xGMI hive have the same number; empty: in none
 };
+
+/// 64 bits, so that it may be more than whole_number() takes.
+bool is_hive(std::string_view digits) {
+  constexpr std::size_t longest = 20;
+  return digits != "0" && !digits.empty() && digits.size() <= longest &&
+         digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::vector<KfdNode> kfd_nodes(const Tree& tree) {
   std::vector<KfdNode> found;
   const std::string nodes = "/sys/class/kfd/kfd/topology/nodes";
@@ -197,6 +221,7 @@ std::vector<KfdNode> kfd_nodes(const Tree& tree) {
     KfdNode node;
     std::int64_t units = 0;
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i] == "hive_id" && is_hive(words[i + 1])) node.hive = words[i + 1];
       auto number = whole_number(words[i + 1]);
       if (!number) continue;
       if (words[i] == "simd_count") units = *number;
@@ -244,6 +269,7 @@ void add_kfd(const Tree& tree, std::vector<Device>& devices) {
       if (!same) continue;
       device->arch = Known<std::string>::of(node.arch, tool);
       device->compute_seen = true;
+      if (!node.hive.empty()) device->island = "xgmi-" + node.hive;
       device->processes = kfd_processes(tree, node.gpu_id);
       settle_amd_memory(*device, tool);
     }
