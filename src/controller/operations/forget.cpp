@@ -38,6 +38,7 @@ void handle(const Asked& asked, const api::ForgetNode& op) {
         "--force lets them go on from the copies that others have; what only it had is given up");
   m.record(Forgotten{*node, asked.by()});
   m.fleet.forget(*node);
+  m.rates.forget(*node);
   m.troubles.erase(*node);
   asked.audit("node " + node->str(), "forgotten");
   for (const auto& [id, job] : m.desired.jobs)
