@@ -81,6 +81,7 @@ struct Bench::Performer {
     if (b.transfers_obey)
       b.events_.push_back(TransferEnded{e.step, fail(ErrorCode::cancelled, "cancelled")});
   }
+  void operator()(const StartHostSend& e) const { b.host_sends.push_back(e); }
   void operator()(const ImportPath& e) const { b.imports.push_back(e); }
   void operator()(const UnpackCode& e) const {
     b.unpacked.push_back(e);
@@ -132,6 +133,7 @@ void Bench::start_alone() {
   Started started;
   started.node = id<NodeId>("server");
   started.name = node("server");
+  started.facts = facts;
   Gpu a100;
   a100.uuid = "GPU-0";
   a100.model = "NVIDIA A100-SXM4-80GB";

@@ -127,6 +127,7 @@ public:
   std::vector<StoreJournalCopy> journal_copies;
   std::vector<CloseLink> closed_links;
   std::vector<ImportPath> imports;
+  std::vector<StartHostSend> host_sends;
   std::vector<UnpackCode> unpacked;
   std::vector<ExtendLease> leases;
   std::vector<FetchLog> log_reads;
@@ -139,6 +140,7 @@ public:
   bool save_node_state = true;  ///< NodeStateSaved comes at once
   bool answer_store = true;     ///< false: store calls wait in `unanswered`
   Status launch_result;
+  NodeFacts facts;  ///< of the machine, at its next start
   std::vector<CallStore> unanswered;
   std::vector<SaveNodeState> unsaved;
 

@@ -239,6 +239,12 @@ struct StartTransfer {
 struct CancelTransfer {
   StepId step;
 };
+/// Send a snapshot by ssh to a machine without an agent. Ended by TransferEnded, told of by
+/// TransferProgressed, cancelled by CancelTransfer.
+struct StartHostSend {
+  StepId step;
+  SendToHost send;
+};
 struct ImportPath {
   StepId step;
   ImportFiles import;
@@ -274,9 +280,9 @@ struct AnswerQuestion {
   NodeQuestion question;
 };
 
-using Effect =
-    std::variant<SayToController, CloseLink, CallStore, LaunchAttempt, StopProcesses, ExtendLease,
-                 FreezeProcesses, ForgetAttempt, AskJob, AnswerJob, StartTransfer, CancelTransfer,
-                 ImportPath, UnpackCode, SaveNodeState, StoreJournalCopy, FetchLog, AnswerQuestion>;
+using Effect = std::variant<SayToController, CloseLink, CallStore, LaunchAttempt, StopProcesses,
+                            ExtendLease, FreezeProcesses, ForgetAttempt, AskJob, AnswerJob,
+                            StartTransfer, StartHostSend, CancelTransfer, ImportPath, UnpackCode,
+                            SaveNodeState, StoreJournalCopy, FetchLog, AnswerQuestion>;
 
 }  // namespace zed::agent

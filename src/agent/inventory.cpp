@@ -29,7 +29,7 @@ bool same_head(const Dataset& a, const Dataset& b) {
   constexpr std::int64_t noticeable = std::int64_t{64} << 20;
   std::int64_t grown = std::max(a.used.value, b.used.value) - std::min(a.used.value, b.used.value);
   return a.uuid == b.uuid && a.readonly == b.readonly && a.receiving == b.receiving &&
-         a.properties == b.properties && grown < noticeable;
+         a.properties == b.properties && a.bookmarks == b.bookmarks && grown < noticeable;
 }
 
 struct Difference {

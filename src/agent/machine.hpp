@@ -126,7 +126,8 @@ struct Transfer {
   Step step;
   StartTransfer::Role role = StartTransfer::Role::send;
   Ticket ticket;
-  DatasetName dataset;  ///< the one on this node
+  DatasetName dataset;   ///< the one on this node
+  bool to_host = false;  ///< by ssh, to a machine without an agent: we are the end that tells
   bool started = false;
   bool cancelled = false;
   std::string why_cancelled;

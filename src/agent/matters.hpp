@@ -92,6 +92,7 @@ void advance_forks(Machine& m);
 // ---- transfers.cpp ----
 void send_snapshot(Machine& m, const Step& step, const SendSnapshot& action);
 void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& action);
+void send_to_host(Machine& m, const Step& step, const SendToHost& action);
 void transfer_progressed(Machine& m, const TransferProgressed& event);
 void transfer_ended(Machine& m, const TransferEnded& event);
 /// Ends every transfer of a dataset; false while one still runs.
@@ -109,6 +110,9 @@ void hold(Machine& m, const Turn& turn, const std::string& snapshot, const std::
 void release(Machine& m, const DatasetName& dataset, const std::string& snapshot,
              const std::string& tag);
 inline constexpr char held_property[] = "held";
+
+// ---- adoption.cpp ----
+void adopt_dataset(Machine& m, const Step& step, const AdoptDataset& action);
 
 // ---- node_state.cpp ----
 /// Makes a term and second node durable, then goes on.

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t fixed_part = 320;  // names of members, numbers, ids
 constexpr std::size_t per_property = 12;
+constexpr std::size_t encoded_bookmark = 200;  // a node's name, an id and two numbers, with names
 constexpr std::size_t largest_properties = page_budget / 4;
 
 constexpr std::array<const char*, 18> essential{
@@ -46,7 +47,8 @@ struct Pager {
     Dataset head = dataset;
     head.snapshots.clear();
     cut_down(head.properties);
-    std::size_t head_size = fixed_part + encoded_size(head.properties);
+    std::size_t head_size =
+        fixed_part + encoded_size(head.properties) + head.bookmarks.size() * encoded_bookmark;
     begin(head, head_size);
     for (Snapshot snapshot : dataset.snapshots) {
       cut_down(snapshot.properties);

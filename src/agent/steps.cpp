@@ -186,6 +186,8 @@ struct Performer {
   void operator()(const FollowHome& a) const { follow_home(m, step, a); }
   void operator()(const SetProperties& a) const { set_properties(m, step, a); }
   void operator()(const Destroy& a) const { destroy(m, step, a); }
+  void operator()(const AdoptDataset& a) const { adopt_dataset(m, step, a); }
+  void operator()(const SendToHost& a) const { send_to_host(m, step, a); }
 };
 
 Status check_order(const Machine& m, const PlanStep& step) {

@@ -124,7 +124,10 @@ Status check_send(const Machine& m, const Ticket& ticket, const std::optional<Da
     return fail(refusal(ErrorCode::not_found, "no dataset " + ticket.dataset.str() + " here"));
   ZED_CHECK(check_copy(m, ticket, *there));
   auto has = [&](const CheckpointId& id) { return there->find(id) != nullptr; };
-  if (!has(ticket.snapshot) || (ticket.base && !has(*ticket.base)))
+  auto remembers = [&](const CheckpointId& id) {
+    return ticket.kind == StreamKind::zfs && there->find_bookmark(id) != nullptr;
+  };
+  if (!has(ticket.snapshot) || (ticket.base && !has(*ticket.base) && !remembers(*ticket.base)))
     return fail(refusal(ErrorCode::not_found, "a snapshot of the ticket is not here"));
   return {};
 }
@@ -201,6 +204,20 @@ void answer_transfer(const Transfer& transfer, const Result<TransferOutcome>& re
     return transfer.step->fail(
         refusal(ErrorCode::corrupt, "what arrived is not the snapshot of the ticket"));
   transfer.step->succeed(result->snapshot->id, result->moved);
+}
+
+/// What a peer has now is remembered beyond the snapshot's own life: the base of the next
+/// increment.
+std::optional<env::BookmarkSnapshot> bookmark_of(const Machine& m, const Transfer& transfer) {
+  const Ticket& ticket = transfer.ticket;
+  if (transfer.role != StartTransfer::Role::send || transfer.to_host ||
+      ticket.kind != StreamKind::zfs)
+    return std::nullopt;
+  auto known = m.datasets.find(transfer.dataset);
+  const Snapshot* snapshot =
+      known == m.datasets.end() ? nullptr : known->second.find(ticket.snapshot);
+  if (snapshot == nullptr) return std::nullopt;
+  return env::BookmarkSnapshot{SnapshotName{transfer.dataset, snapshot->name}, ticket.target};
 }
 
 // ---- holds ----
@@ -328,12 +345,60 @@ void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& actio
                });
 }
 
+namespace {
+
+Status check_host_send(const Machine& m, const SendToHost& action,
+                       const std::optional<Dataset>& there) {
+  ZED_CHECK(check_room(m));
+  if (m.facts.store != StoreKind::zfs)
+    return fail(refusal(ErrorCode::unsupported,
+                        "node " + m.name.str() +
+                            " keeps its data in a `dir` store: only OpenZFS "
+                            "can send to a machine without an agent",
+                        "run zed-agent there"));
+  if (!there)
+    return fail(refusal(ErrorCode::not_found, "no dataset " + action.dataset.str() + " here"));
+  if (there->uuid != action.uuid)
+    return fail(refusal(ErrorCode::stale, there->name.str() + " is another dataset"));
+  if (m.is_forking(there->name))
+    return fail(refusal(ErrorCode::busy, there->name.str() + " is being forked", "try again"));
+  if (there->find(action.snapshot) == nullptr)
+    return fail(refusal(ErrorCode::not_found,
+                        there->name.str() + "@" + action.snapshot_name + " is not here any more"));
+  return {};
+}
+
+}  // namespace
+
+/// OpenZFS itself keeps what it sends from being destroyed; that the transfer is known here keeps
+/// forks and our own prune away from it.
+void send_to_host(Machine& m, const Step& step, const SendToHost& action) {
+  with_checked(m, step, action.dataset,
+               [&m, step, action](const Turn&, const std::optional<Dataset>& there) {
+                 if (auto fit = check_host_send(m, action, there); !fit)
+                   return step->fail(fit.error());
+                 Transfer transfer;
+                 transfer.step = step;
+                 transfer.ticket.dataset = action.dataset;
+                 transfer.ticket.uuid = action.uuid;
+                 transfer.ticket.snapshot = action.snapshot;
+                 transfer.ticket.snapshot_name = action.snapshot_name;
+                 transfer.dataset = action.dataset;
+                 transfer.to_host = true;
+                 transfer.started = true;
+                 m.transfers[step->step().id] = std::move(transfer);
+                 m.emit(StartHostSend{step->step().id, action});
+               });
+}
+
 void transfer_progressed(Machine& m, const TransferProgressed& event) {
   // An import reports at the pace of its shell.
   if (m.imports.contains(event.step))
     return m.say(TransferProgress{event.step, event.done, event.total, event.rate});
   auto found = m.transfers.find(event.step);
-  if (found == m.transfers.end() || found->second.role != StartTransfer::Role::receive) return;
+  if (found == m.transfers.end()) return;
+  // The receiving end tells; a machine without an agent cannot.
+  if (found->second.role != StartTransfer::Role::receive && !found->second.to_host) return;
   auto& last = found->second.last_progress;
   if (last && m.now.monotonic - *last < progress_every) return;
   last = m.now.monotonic;
@@ -346,7 +411,14 @@ void transfer_ended(Machine& m, const TransferEnded& event) {
   auto transfer = std::make_shared<Transfer>(std::move(found.mapped()));
   Preparation::release_all(m, *transfer);
   auto settle = [&m, transfer, result = event.result](Turn turn) {
-    refresh(m, transfer->dataset, [transfer, result, turn] { answer_transfer(*transfer, result); });
+    auto look = [&m, transfer, result, turn] {
+      refresh(m, transfer->dataset,
+              [transfer, result, turn] { answer_transfer(*transfer, result); });
+    };
+    auto sent = result ? bookmark_of(m, *transfer) : std::nullopt;
+    if (!sent) return look();
+    // Without it the next increment needs the snapshot itself to stay: no reason to fail now.
+    m.call(std::move(*sent), [look](const StoreResult&) { look(); });
   };
   if (!m.take_turn(transfer->dataset, settle)) answer_transfer(*transfer, event.result);
 }

@@ -41,6 +41,29 @@ TEST(Transfers, ASnapshotIsHeldWhileItIsSent) {
   EXPECT_TRUE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
 }
 
+TEST(Transfers, WhatAPeerHasIsBookmarkedAfterAZfsStreamOnly) {
+  for (StreamKind kind : {StreamKind::files, StreamKind::zfs}) {
+    Bench b;
+    make_model(b);
+    b.start();
+    Ticket ticket = ticket_of("v1");
+    std::swap(ticket.source, ticket.target);
+    ticket.kind = kind;
+    b.order(SendSnapshot{ticket});
+    StepId step = b.last_step();
+    b.feed(TransferEnded{step, TransferOutcome{Bytes{100}, {}}});
+    std::size_t bookmarks = 0;
+    for (const env::StoreRequest& request : b.store_requests)
+      if (const auto* asked = std::get_if<env::BookmarkSnapshot>(&request)) {
+        ++bookmarks;
+        EXPECT_EQ(asked->snapshot.str(), "models/llama@v1");
+        EXPECT_EQ(asked->peer, node("laptop"));
+      }
+    EXPECT_EQ(bookmarks, kind == StreamKind::zfs ? 1u : 0u);
+    EXPECT_FALSE(b.answer_to(step)->error) << "a store that keeps none is no failure";
+  }
+}
+
 TEST(Transfers, ASnapshotTakenByHandTravelsUnderItsId) {
   Bench b;
   must(b.store.create(model, {{property::uuid, model_uuid.str()}, {property::type, "model"}}));

@@ -17,6 +17,7 @@
 #include "api/daily.hpp"
 #include "api/model_operations.hpp"
 #include "api/replies.hpp"
+#include "api/store_operations.hpp"
 #include "base/describe.hpp"
 #include "core/requirement.hpp"
 
@@ -185,7 +186,8 @@ struct AddModel {
 struct SyncToRemote {
   static constexpr std::string_view tag = "sync";
   static constexpr bool changes = true;
-  static constexpr std::string_view help = "send a snapshot to another machine now";
+  static constexpr std::string_view help =
+      "send a snapshot to another machine now, by ssh if it has no agent";
   using Reply = SyncReply;
   std::string snapshot;     ///< with its pool: "nvme/models/llama-finetune@v1"
   std::string destination;  ///< "[user@]host"
@@ -388,7 +390,7 @@ using Request =
                  Dispatch, Rollback, Resume, StopJob, CancelJob, CheckpointJob, SetNodeDuty,
                  ForgetNode, ExpireBranch, CreateToken, ListTokens, ListGpus, ListDatasets,
                  ListFiles, ReadFile, ReadMetrics, DiffCheckpoints, Replicate, Prune, RunJob, Exec,
-                 ExecTend>;
+                 ExecTend, Adopt>;
 
 /// Who asks, for the audit line and for `by`.
 struct Caller {

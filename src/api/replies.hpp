@@ -110,7 +110,9 @@ struct StatusReply {
   std::int64_t gpus_busy = 0;
   std::vector<TransferRow> transfers;
   std::vector<std::string> warnings;  ///< "newest checkpoint of finetune is only on server"
+  WallTime at;                        ///< by the controller's clock
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("at", self.at);
     visit("cluster", self.cluster);
     visit("controller", self.controller);
     visit("term", self.term);
@@ -348,12 +350,16 @@ struct SyncReply {
   std::string target;      ///< the node that has it now
   std::string dataset;     ///< there, with its pool
   bool was_there = false;  ///< nothing had to be sent
+  bool by_ssh = false;     ///< to a machine without an agent; `target` is then its host
+  Bytes moved;             ///< by ssh: what had to travel
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("snapshot", self.snapshot);
     visit("source", self.source);
     visit("target", self.target);
     visit("dataset", self.dataset);
     visit("was_there", self.was_there);
+    visit("by_ssh", self.by_ssh);
+    visit("moved", self.moved);
   }
 };
 

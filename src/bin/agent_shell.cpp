@@ -51,6 +51,21 @@ const char* visibility_variable(GpuVendor vendor) {
   return nullptr;
 }
 
+/// Where the node keeps what is its own: a dataset, which is there whoever mounts the pool next.
+/// Who may not mount (an ordinary user on OpenZFS) keeps it in the state folder instead.
+Result<std::filesystem::path> own_folder(env::Store& store, const AgentConfig& config) {
+  if (!store.info().may_mount) {
+    log_info("only root may mount: this agent holds copies and runs no jobs");
+    std::filesystem::path folder = config.state_folder / "own";
+    ZED_CHECK(make_private_folder(folder));
+    return folder;
+  }
+  ZED_TRY(auto dataset, DatasetName::parse("zed/node"));
+  Status made = store.create(dataset, {{property::type, "node"}});
+  if (!made && made.error().code != ErrorCode::exists) return fail(std::move(made).error());
+  return store.open_live(dataset);
+}
+
 }  // namespace
 
 /// One overload an effect.
@@ -107,7 +122,12 @@ struct AgentShell::Performer {
     bool sends = e.role == agent::StartTransfer::Role::send;
     shell.transfers_->start({e.step, sends, e.ticket, e.dataset_changes});
   }
-  void operator()(const agent::CancelTransfer& e) const { shell.transfers_->cancel(e.step); }
+  void operator()(const agent::StartHostSend& e) const { shell.send_to_host(e); }
+  void operator()(const agent::CancelTransfer& e) const {
+    auto to_host = shell.host_sends_.find(e.step);
+    if (to_host != shell.host_sends_.end()) return to_host->second->cancel();
+    shell.transfers_->cancel(e.step);
+  }
 
   void operator()(const agent::ImportPath& e) const {
     auto report = [self = &shell, step = e.step](Bytes done, Bytes total, Bytes rate) {
@@ -191,15 +211,16 @@ AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, e
       launch_workers_(loop, 4, 4096), question_workers_(loop, 4, 256), probe_worker_(loop, 1, 1),
       tick_timer_(loop), probe_timer_(loop) {}
 
-AgentShell::~AgentShell() = default;
+AgentShell::~AgentShell() {
+  // Their threads are waited for, and what they send goes on at the next run.
+  for (const auto& entry : host_sends_)
+    entry.second->cancel();
+}
 
 Result<std::unique_ptr<AgentShell>> AgentShell::start(net::Loop& loop, AgentConfig config,
                                                       env::Store& store, env::Gpus& gpus) {
   ZED_CHECK(finish_imports(store));
-  ZED_TRY(auto dataset, DatasetName::parse("zed/node"));
-  Status made = store.create(dataset, {{property::type, "node"}});
-  if (!made && made.error().code != ErrorCode::exists) return fail(std::move(made).error());
-  ZED_TRY(auto folder, store.open_live(dataset));
+  ZED_TRY(auto folder, own_folder(store, config));
   ZED_TRY(NodeFiles files, NodeFiles::open(folder, NodeId{SystemIds().next()}));
   ZED_CHECK(link_to(folder, config.state_folder / "node"));
   std::unique_ptr<AgentShell> shell(
@@ -418,6 +439,27 @@ void AgentShell::launch(const agent::LaunchAttempt& effect) {
   auto work = [this, request = effect.launch] { return prepare(request); };
   if (auto posted = store_workers_.run<Result<proc::Launch>>(std::move(work), prepared); !posted)
     loop_.post([failed, posted] { failed(posted.error()); });
+}
+
+void AgentShell::send_to_host(const agent::StartHostSend& effect) {
+  const StepId step = effect.step;
+  auto send =
+      std::make_shared<store::HostSend>(store_, store::zfs::make_system_commands(), config_.ssh);
+  host_sends_[step] = send;
+  auto report = [this, step](Bytes done, Bytes total, Bytes rate) {
+    loop_.post([this, step, done, total, rate] {
+      take(agent::TransferProgressed{step, done, total, rate});
+    });
+  };
+  auto work = [send, wanted = effect.send, report] { return send->run(wanted, report); };
+  auto done = [this, step](Result<store::HostSent> result) {
+    host_sends_.erase(step);
+    using Ended = Result<agent::TransferOutcome>;
+    take(agent::TransferEnded{step, result ? Ended({result->moved, std::nullopt})
+                                           : Ended(fail(result.error()))});
+  };
+  if (auto posted = host_workers_.run<Result<store::HostSent>>(std::move(work), done); !posted)
+    loop_.post([done, posted] { done(fail(posted.error())); });
 }
 
 Status AgentShell::open_job_socket(const proc::Launch& launch) {

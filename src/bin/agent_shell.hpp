@@ -21,6 +21,7 @@
 #include "proc/attempts.hpp"
 #include "proc/job_commands.hpp"
 #include "proc/job_socket.hpp"
+#include "store/zfs/host_send.hpp"
 #include "stream/transfers.hpp"
 
 namespace zed::bin {
@@ -38,8 +39,9 @@ struct AgentConfig {
   stream::TransferOptions transfers;
   /// Of a machine that has joined; null: plain, on this machine.
   std::shared_ptr<net::Tls> tls;
-  net::Endpoint renew_at;  ///< the controller's HTTP door, with `tls`
-  std::string address;     ///< by which others reach this machine; empty: found out
+  net::Endpoint renew_at;   ///< the controller's HTTP door, with `tls`
+  std::string address;      ///< by which others reach this machine; empty: found out
+  std::string ssh = "ssh";  ///< the program that reaches machines without an agent
 };
 
 class AgentShell {
@@ -64,6 +66,7 @@ private:
   void probe_in(Millis wait);
   bool has_slept();
   void launch(const agent::LaunchAttempt& effect);
+  void send_to_host(const agent::StartHostSend& effect);
   Status let_jobs_in() const;
   Status choose_user(proc::Launch& launch) const;
   Result<proc::Launch> prepare(const env::LaunchRequest& request);
@@ -83,6 +86,8 @@ private:
   net::WorkerPool launch_workers_;
   net::WorkerPool question_workers_;
   net::WorkerPool probe_worker_;
+  std::map<StepId, std::shared_ptr<store::HostSend>> host_sends_;
+  net::WorkerPool host_workers_;  ///< one thread each while it lasts
   net::Timer tick_timer_;
   net::Timer probe_timer_;
   bool probing_ = false;

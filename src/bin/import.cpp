@@ -135,6 +135,17 @@ Status finish_imports(env::Store& store) {
   return {};
 }
 
+Result<ModelFacts> examine_model(env::Store& store, const DatasetName& dataset) {
+  ZED_TRY(fs::path live, store.open_live(dataset));
+  ZED_TRY(auto entries, modelio::list_source(live, {}));
+  leave_out_own(entries);
+  ZED_TRY(Properties properties, with_facts(entries, {}, true));
+  ModelFacts facts;
+  if (auto why = properties.extract(unread)) facts.unread = std::move(why.mapped());
+  facts.properties = std::move(properties);
+  return facts;
+}
+
 Status unpack_code(env::Store& store, const DatasetName& dataset, const Input& code) {
   ZED_TRY(Dataset packed, store.inspect(code.dataset));
   const Snapshot* snapshot = packed.find(code.snapshot);

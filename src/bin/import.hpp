@@ -3,6 +3,7 @@
 
 #include "bin/copy_files.hpp"
 #include "core/plan.hpp"
+#include "core/question.hpp"
 #include "env/store.hpp"
 
 namespace zed::bin {
@@ -21,6 +22,11 @@ Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
 /// be finished is logged and left as it is, to be tried again at the next start. Blocks. Errors:
 /// Store::list()'s.
 Status finish_imports(env::Store& store);
+
+/// What the live files of a dataset tell of the model that they are. Nothing is copied; links are
+/// not followed. Blocks. Errors: `not_found`, `io`, `unsupported` (they cannot be opened here);
+/// headers that cannot be read are no error (ModelFacts::unread).
+Result<ModelFacts> examine_model(env::Store& store, const DatasetName& dataset);
 
 /// Copies the files of a snapshot into the live files of a dataset; those of the same name are
 /// written over. Blocks. Errors: `not_found`, `no_space`, `io`.

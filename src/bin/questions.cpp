@@ -1,5 +1,6 @@
 #include "bin/questions.hpp"
 
+#include "bin/import.hpp"
 #include "store/look/look.hpp"
 
 namespace zed::bin {
@@ -24,6 +25,9 @@ struct Answerer {
     ZED_TRY(proc::Launch launch,
             proc::AttemptFolder::of(attempts, question.job, question.generation).read_launch());
     return as_reply(commands.start(launch, question, now));
+  }
+  Result<NodeReply> operator()(const ExamineModel& question) const {
+    return as_reply(examine_model(store, question.dataset));
   }
   Result<NodeReply> operator()(const TendCommand& question) const {
     return as_reply(commands.tend(question, now));

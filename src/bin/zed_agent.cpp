@@ -12,6 +12,7 @@
 #include "bin/agent_gpus.hpp"
 #include "bin/agent_shell.hpp"
 #include "bin/daemon_options.hpp"
+#include "bin/doctor.hpp"
 #include "bin/init.hpp"
 #include "bin/joined.hpp"
 #include "bin/machine_facts.hpp"
@@ -34,6 +35,7 @@ struct RunOptions : bin::DaemonOptions {
   std::string gpus = "auto";
   std::string run_folder;
   std::string address;  ///< by which others reach this machine
+  std::string ssh = "ssh";
   std::vector<std::string> controllers;
   std::vector<std::string> labels;
   std::uint16_t data_port = 4373;
@@ -96,6 +98,7 @@ void add_run(CLI::App& command, RunOptions& options) {
   command.add_flag("--jobs-as-self", options.jobs_as_self,
                    "run jobs as this user even if it is root: for development fleets");
   command.add_option("--address", options.address, "by which other machines reach this one");
+  command.add_option("--ssh", options.ssh, "program that reaches machines without an agent (ssh)");
 }
 
 Result<bin::AgentConfig> config_of(const RunOptions& options) {
@@ -123,6 +126,7 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   ZED_TRY(config.beam.cookie, options.cookie(state));
   const std::string listen = options.address_to_listen_on(joined.has_value());
   config.address = options.address;
+  config.ssh = options.ssh;
   config.beam.listen = {listen, options.port};
   config.transfers.listen = {listen, options.data_port};
   config.beam.exposure = options.exposure();
@@ -179,6 +183,10 @@ int main(int argc, char** argv) {
   bin::ProbeCommand probe;
   CLI::App* probe_command = app.add_subcommand("probe", "print the GPUs of this machine");
   probe.add_to(*probe_command);
+  bin::DoctorCommand doctor;
+  CLI::App* doctor_command =
+      app.add_subcommand("doctor", "say what is wrong with this machine, and what to type");
+  doctor.add_to(*doctor_command);
   CLI::App* version_command = app.add_subcommand("version", "print the version");
   CLI11_PARSE(app, argc, argv);
 
@@ -187,6 +195,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (*probe_command) return probe.run();
+  if (*doctor_command) return doctor.run();
   if (*supervise_command) {
     const auto own = net::own_program();
     if (const auto program = supervisor_program(); program && own && *program != *own)

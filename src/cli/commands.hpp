@@ -46,6 +46,10 @@ Result<ExitCode> carry_out(Context& context, const CopyCommand& command);
 // moving and thinning by hand: commands_copies.cpp
 Result<ExitCode> carry_out(Context& context, const ReplicateCommand& command);
 Result<ExitCode> carry_out(Context& context, const PruneCommand& command);
+Result<ExitCode> carry_out(Context& context, const AdoptCommand& command);
+
+// this machine: commands_doctor.cpp
+Result<ExitCode> carry_out(Context& context, const DoctorCommand& command);
 
 // commands as jobs, and beside them: commands_run.cpp, commands_exec.cpp
 Result<ExitCode> carry_out(Context& context, const RunCommand& command);

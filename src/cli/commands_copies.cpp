@@ -35,6 +35,32 @@ Result<ExitCode> carry_out(Context& context, const ReplicateCommand& command) {
   return ExitCode::done;
 }
 
+Result<ExitCode> carry_out(Context& context, const AdoptCommand& command) {
+  api::Adopt request;
+  request.dataset = command.dataset;
+  if (!command.as.empty()) request.as = command.as.front();
+  if (command.as.size() > 1) request.name = command.as.back();
+  request.version = command.version;
+  request.to = command.to;
+  request.node = command.node;
+  request.dry_run = true;
+  ZED_TRY(auto preview, order(context, request, "looking at " + command.dataset));
+  if (command.dry_run || preview.steps.empty()) {
+    print_reply(context, preview);
+    return ExitCode::done;
+  }
+  // Said first, whoever is there to read it; nothing is destroyed, so only a person is asked.
+  if (!context.options().json) context.note(render(preview, context.error_view()));
+  if (context.terminal().input && context.terminal().error && !context.options().yes) {
+    ZED_TRY(bool agreed, context.confirm("Do it?"));
+    if (!agreed) return fail(ErrorCode::refused, "nothing was changed", "as you said");
+  }
+  request.dry_run = false;
+  ZED_TRY(auto reply, order(context, request, "adopting " + command.dataset));
+  print_reply(context, reply);
+  return ExitCode::done;
+}
+
 Result<ExitCode> carry_out(Context& context, const PruneCommand& command) {
   api::Prune request;
   request.job = command.job;

@@ -46,6 +46,14 @@ struct ReplicateCommand {
   std::string to;
   bool dry_run = false;
 };
+struct AdoptCommand {
+  std::string dataset;
+  std::vector<std::string> as;  ///< "model", or "model" and its name
+  std::string version;
+  std::string to;
+  std::string node;
+  bool dry_run = false;
+};
 struct PruneCommand {
   std::string job;
   std::vector<std::string> keep;  ///< "last=5"
@@ -57,6 +65,12 @@ struct ExecCommand {
 };
 /// Everything at once, again and again.
 struct TopCommand {};
+/// What is wrong with this machine. Needs no controller.
+struct DoctorCommand {
+  std::string state;  ///< of its agent; empty: the default
+  std::string pool;   ///< of its agent; empty: the only one
+  std::string store;  ///< "zfs", "dir": what the agent is to use; empty: not said
+};
 struct ManualCommand {};
 
 }  // namespace zed::cli

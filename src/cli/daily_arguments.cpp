@@ -108,6 +108,24 @@ void DailyArguments::add_orders(const Add& add) {
       ->required()
       ->type_name("NODE");
   replicate->add_flag("-n,--dry-run", replicate_.dry_run, "only say what would travel");
+  auto* adopt = add(std::string(api::Adopt::tag),
+                    "make a dataset that was made by hand one of Zed's", [this] { return adopt_; });
+  positional(adopt, "DATASET", adopt_.dataset, "with its pool: tank/stuff/llama");
+  adopt
+      ->add_option("--as", adopt_.as, "model [NAME], job [NAME] or data (as its com.zed:type says)")
+      ->expected(1, 2)
+      ->type_name("KIND");
+  adopt->add_option("--version", adopt_.version, "of a model (1)")->type_name("VERSION");
+  adopt->add_option("--to", adopt_.to, "rename it to this: models/llama")->type_name("DATASET");
+  adopt->add_option("--node", adopt_.node, "who has it, if several have")->type_name("NODE");
+  adopt->add_flag("-n,--dry-run", adopt_.dry_run, "only say what would be done");
+  auto* doctor = add("doctor", "what is wrong with this machine, and what to type",
+                     [this] { return doctor_; });
+  doctor->add_option("--state", doctor_.state, "folder of its agent")->type_name("DIR");
+  doctor->add_option("--pool", doctor_.pool, "pool of its agent")->type_name("POOL");
+  doctor->add_option("--store", doctor_.store, "zfs or dir: what its agent is to use")
+      ->check(CLI::IsMember({"zfs", "dir"}))
+      ->type_name("STORE");
   auto* prune =
       add(std::string(api::Prune::tag), "destroy the checkpoints of a job that need not be kept",
           [this] { return prune_; });

@@ -33,6 +33,8 @@ private:
   DiffCommand diff_;
   ReplicateCommand replicate_;
   PruneCommand prune_;
+  AdoptCommand adopt_;
+  DoctorCommand doctor_;
   RunCommand run_;
   ExecCommand exec_;
 };

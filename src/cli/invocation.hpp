@@ -124,7 +124,7 @@ using Command =
                  DevDown, DevStatus, DevKill, LoginCommand, ContextCommand, CreateTokenCommand,
                  ListTokensCommand, ForgetNodeCommand, ShellConfigCommand, RunCommand,
                  MetricsCommand, FilesCommand, CopyCommand, DiffCommand, ReplicateCommand,
-                 PruneCommand, ExecCommand, TopCommand, ManualCommand>;
+                 PruneCommand, AdoptCommand, DoctorCommand, ExecCommand, TopCommand, ManualCommand>;
 
 struct Invocation {
   Common common;

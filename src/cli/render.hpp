@@ -7,8 +7,10 @@
 
 #include "api/daily_replies.hpp"
 #include "api/replies.hpp"
+#include "api/store_operations.hpp"
 #include "base/result.hpp"
 #include "cli/view.hpp"
+#include "core/finding.hpp"
 
 namespace zed::cli {
 
@@ -39,6 +41,7 @@ std::string render(const api::MetricsReply& reply, const View& view);
 std::string render(const api::DiffReply& reply, const View& view);
 std::string render(const api::ReplicateReply& reply, const View& view);
 std::string render(const api::PruneReply& reply, const View& view);
+std::string render(const api::AdoptReply& reply, const View& view);
 
 // Changes and what happens (render_changes.cpp).
 std::string render(const api::PlanReply& reply, const View& view);
@@ -55,6 +58,10 @@ std::string render(const LogLine& line, bool with_time, const View& view);
 /// Why each node was refused, one line a node; `nearest` is marked.
 std::string render_refusals(const std::vector<Refusal>& refusals, const std::string& nearest,
                             const View& view);
+
+// This machine (render_doctor.cpp).
+/// A line a finding, what to type below it, the sums at the end.
+std::string render(const Findings& findings, const View& view);
 
 /// Cause, what was under way, next command.
 std::string render(const Error& error, const View& view);

@@ -110,6 +110,9 @@ std::string render(const api::AddModelReply& reply, const View&) {
 std::string render(const api::SyncReply& reply, const View&) {
   const std::string where = printable(reply.dataset) + " on " + printable(reply.target);
   if (reply.was_there) return printable(reply.snapshot) + " was there already: " + where + "\n";
+  if (reply.by_ssh)
+    return printable(reply.snapshot) + " went from " + printable(reply.source) +
+           " by ssh: " + where + ", " + show(reply.moved) + "\n";
   return printable(reply.snapshot) + " came from " + printable(reply.source) + ": " + where + "\n";
 }
 

@@ -245,6 +245,23 @@ std::string render(const api::ReplicateReply& reply, const View&) {
          printable(reply.source) + "\n";
 }
 
+std::string render(const api::AdoptReply& reply, const View& view) {
+  const std::string what = printable(reply.dataset) + " on " + printable(reply.node);
+  std::string text;
+  if (reply.steps.empty())
+    text = what + " is Zed's already\n";
+  else if (reply.dry_run)
+    text = "would adopt " + what + ":\n";
+  else
+    text = "adopted " + what + (reply.uuid.empty() ? "" : ", " + printable(reply.uuid)) + "\n";
+  if (reply.dry_run)
+    for (const std::string& step : reply.steps)
+      text += "  " + printable(step) + "\n";
+  for (const std::string& warning : reply.warnings)
+    text += styled("! " + printable(warning), Style::warning, view) + "\n";
+  return text;
+}
+
 std::string render(const api::PruneReply& reply, const View& view) {
   const std::string job = printable(reply.job);
   const std::string kept =

@@ -87,6 +87,7 @@ void add_row(Table& table, const api::NodeRow& row, const View& view) {
                     ? Cell(std::string(to_string(row.node.status)), style_of(row.node.status))
                     : Cell("declared", Style::faint);
   std::string store = row.joined ? std::string(to_string(facts.store)) + " " + facts.pool : "";
+  if (row.joined && !facts.may_run_jobs) store += ", copies only";
   table.add({row.node.name.str(), status, gpus_of(row, view), vram_of(row), jobs_of(row),
              std::move(store), row.joined ? show(row.node.pool_free) : "", seen_of(row),
              row.joined ? facts.os + " " + facts.cpu_arch : "",

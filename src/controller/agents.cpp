@@ -201,6 +201,10 @@ struct MessageHandler {
 void on_transfer_done(Machine& m, const NeedOutcome& outcome) {
   auto* receive = std::get_if<ReceiveSnapshot>(&outcome.step.action);
   auto* send = std::get_if<SendSnapshot>(&outcome.step.action);
+  if (auto* host = std::get_if<SendToHost>(&outcome.step.action))
+    m.tell("transfer", host->dataset.str() + "@" + host->snapshot_name,
+           outcome.step.node.str() + " -> " + host->destination + ":" + host->target + ", " +
+               show(outcome.moved));
   if (receive == nullptr && send == nullptr) return;
   const Ticket& way = receive != nullptr ? receive->ticket : send->ticket;
   m.rates.finished(way.source, way.target, outcome.moved, outcome.took, m.now.wall);

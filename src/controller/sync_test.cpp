@@ -99,6 +99,34 @@ TEST(Sync, SaysWhatCannotBeDoneAndWhatToDoInstead) {
   EXPECT_FALSE(world.was_told("server", "send-snapshot"));
 }
 
+TEST(Sync, AMachineWithoutAnAgentIsReachedBySshFromOpenZfs) {
+  World world = fleet();
+  world.agent("server").facts.store = StoreKind::zfs;
+  world.restart();
+  world.pass(seconds(2));
+  Value reply =
+      world.must(sync("nvme/models/llama-finetune@v1", "root@elsewhere", "tank/models/mine"));
+  EXPECT_EQ(text(reply, "target"), "root@elsewhere");
+  EXPECT_EQ(text(reply, "dataset"), "tank/models/mine") << "it may have another name there";
+  EXPECT_TRUE(*reply.find("by_ssh")->as_bool());
+  const auto& send = std::get<SendToHost>(world.agent("server").orders.back().action);
+  EXPECT_EQ(send.snapshot_name, "v1");
+  EXPECT_EQ(send.destination, "root@elsewhere");
+}
+
+TEST(Sync, WhatFailsBySshIsToldWithItsWayOut) {
+  World world = fleet();
+  world.agent("server").facts.store = StoreKind::zfs;
+  world.agent("server").refuses.insert("send-to-host");
+  world.restart();
+  world.pass(seconds(2));
+  auto failed = world.ask(sync("nvme/models/llama-finetune@v1", "elsewhere", "tank/models/mine"));
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().describe(), HasSubstr("by ssh"));
+  EXPECT_THAT(world.ask(sync("nvme/models/llama-finetune@v1", "elsewhere", "tank")).error().message,
+              HasSubstr("names a pool and no dataset"));
+}
+
 TEST(Sync, TwoNodesThatCouldSendAreNotGuessedBetween) {
   World world("a: A100/80; b: A100/80; c: A100/80");
   world.agent("c").facts.pool = "other";

@@ -95,6 +95,20 @@ void World::carry_out(FakeAgent& agent, const PlanStep& step) {
     Dataset& kept = agent.datasets.emplace(made.name, made).first->second;
     add_snapshot(agent, kept, import->snapshot_name, {});
     done(agent, step);
+  } else if (auto* adopted = std::get_if<AdoptDataset>(&step.action)) {
+    auto moved = agent.datasets.extract(adopted->dataset);
+    if (moved.empty()) return done(agent, step, Error{ErrorCode::not_found, "not there", {}, {}});
+    Dataset kept = std::move(moved.mapped());
+    if (!adopted->to.empty()) say(agent, DatasetRemoved{kept.name});
+    if (!adopted->to.empty()) kept.name = adopted->to;
+    for (const auto& [key, value] : adopted->properties)
+      kept.properties[key] = value;
+    kept.uuid = DatasetId::parse(adopted->properties.at(property::uuid)).value();
+    Dataset& here = agent.datasets[kept.name] = std::move(kept);
+    if (here.snapshots.empty() && !adopted->snapshot_name.empty())
+      add_snapshot(agent, here, adopted->snapshot_name, {{property::id, adopted->snapshot.str()}});
+    changed(agent, here);
+    done(agent, step);
   } else if (auto* start_action = std::get_if<StartAttempt>(&step.action)) {
     start(agent, step, *start_action);
   } else if (auto* stop_action = std::get_if<StopAttempt>(&step.action)) {

@@ -50,6 +50,12 @@ const Snapshot* Dataset::find(std::string_view snapshot_name) const {
   return nullptr;
 }
 
+const Bookmark* Dataset::find_bookmark(const CheckpointId& id) const {
+  for (const Bookmark& bookmark : bookmarks)
+    if (bookmark.id == id) return &bookmark;
+  return nullptr;
+}
+
 const Snapshot* Dataset::newest_checkpoint() const {
   const Snapshot* newest = nullptr;
   for (const Snapshot& snapshot : snapshots)

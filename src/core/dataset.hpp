@@ -76,6 +76,23 @@ struct Snapshot {
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
+/// What is left of a snapshot that was sent to a node, kept so that an increment from it is
+/// possible after the snapshot itself is gone (OpenZFS only). At most one for each peer.
+struct Bookmark {
+  std::string peer;             ///< the node that has the snapshot
+  CheckpointId id;              ///< of the snapshot
+  std::uint64_t guid = 0;       ///< the snapshot's
+  std::uint64_t createtxg = 0;  ///< the snapshot's
+
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("peer", self.peer);
+    visit("id", self.id);
+    visit("guid", self.guid);
+    visit("createtxg", self.createtxg);
+  }
+  friend bool operator==(const Bookmark&, const Bookmark&) = default;
+};
+
 /// The identity of a snapshot that carries none of its own: equal on every node of one zfs history.
 CheckpointId id_from_guid(std::uint64_t guid);
 
@@ -89,9 +106,12 @@ struct Dataset {
   Bytes used;
   Properties properties;
   std::vector<Snapshot> snapshots;  ///< oldest first, by createtxg
+  std::vector<Bookmark> bookmarks;  ///< oldest first
 
   const Snapshot* find(const CheckpointId& id) const;
   const Snapshot* find(std::string_view snapshot_name) const;
+  /// A bookmark of that snapshot, or nullptr.
+  const Bookmark* find_bookmark(const CheckpointId& id) const;
   const Snapshot* newest() const { return snapshots.empty() ? nullptr : &snapshots.back(); }
   /// The checkpoint of the highest seq here (all are of the current timeline and its ancestors), or
   /// nullptr. Never a closing snapshot, nor one taken by hand.
@@ -110,6 +130,7 @@ struct Dataset {
     visit("used", self.used);
     visit("properties", self.properties);
     visit("snapshots", self.snapshots);
+    visit("bookmarks", self.bookmarks);
   }
   friend bool operator==(const Dataset&, const Dataset&) = default;
 };

@@ -1,5 +1,7 @@
 #include "core/plan.hpp"
 
+#include <algorithm>
+
 #include "base/enum.hpp"
 
 namespace zed {
@@ -45,9 +47,30 @@ struct Describer {
     if (a.snapshots.empty()) return "destroy " + a.dataset.str();
     return "destroy " + std::to_string(a.snapshots.size()) + " snapshots of " + a.dataset.str();
   }
+  std::string operator()(const AdoptDataset& a) const {
+    return "adopt " + a.dataset.str() + (a.to.empty() ? "" : " as " + a.to.str());
+  }
+  std::string operator()(const SendToHost& a) const {
+    return "send " + a.dataset.str() + "@" + a.snapshot_name + " to " + a.destination + ":" +
+           a.target;
+  }
 };
 
+bool is_host_word(std::string_view text, std::string_view also) {
+  return !text.empty() && text.size() <= 255 && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [also](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '.' || c == '_' || also.find(c) != std::string_view::npos;
+         });
+}
+
 }  // namespace
+
+bool is_ssh_destination(std::string_view text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string_view::npos) return is_host_word(text, ":");
+  return is_host_word(text.substr(0, at), "") && is_host_word(text.substr(at + 1), ":");
+}
 
 std::string_view tag_of(const Action& action) {
   return std::visit([](const auto& a) { return std::decay_t<decltype(a)>::tag; }, action);

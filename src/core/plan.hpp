@@ -291,9 +291,54 @@ struct Destroy {
   friend bool operator==(const Destroy&, const Destroy&) = default;
 };
 
+/// Gives a dataset that a person made an identity, so that Zed may keep and copy it. Nothing in it
+/// changes. Done already if `properties` name its uuid. `exists` if it has another identity.
+struct AdoptDataset {
+  static constexpr std::string_view tag = "adopt-dataset";
+  DatasetName dataset;        ///< where it is
+  DatasetName to;             ///< renamed to this first; empty: it stays where it is
+  Properties properties;      ///< set on it, com.zed:uuid among them
+  std::string snapshot_name;  ///< taken if it has no snapshot yet; empty: none is
+  CheckpointId snapshot;      ///< the id that such a snapshot gets
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("dataset", self.dataset);
+    visit("to", self.to);
+    visit("properties", self.properties);
+    visit("snapshot_name", self.snapshot_name);
+    visit("snapshot", self.snapshot);
+  }
+  friend bool operator==(const AdoptDataset&, const AdoptDataset&) = default;
+};
+
+/// Sends a snapshot by the system's own ssh to OpenZFS on a machine without an agent: increments
+/// where it has an older one, resumed where it has a part, properties with it. Only from a `zfs`
+/// store. The result's `moved` is 0 if it was there already.
+struct SendToHost {
+  static constexpr std::string_view tag = "send-to-host";
+  DatasetName dataset;
+  DatasetId uuid;  ///< nil: the dataset has none
+  CheckpointId snapshot;
+  std::string snapshot_name;
+  std::string destination;  ///< "[user@]host", by is_ssh_destination()
+  std::string target;       ///< there, with its pool: "tank/models/llama"
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("dataset", self.dataset);
+    visit("uuid", self.uuid);
+    visit("snapshot", self.snapshot);
+    visit("snapshot_name", self.snapshot_name);
+    visit("destination", self.destination);
+    visit("target", self.target);
+  }
+  friend bool operator==(const SendToHost&, const SendToHost&) = default;
+};
+
 using Action = std::variant<CreateDataset, ImportFiles, SendSnapshot, ReceiveSnapshot, StartAttempt,
                             StopAttempt, AskCheckpoint, ApplyFork, SetHome, FollowHome,
-                            SetProperties, Destroy>;
+                            SetProperties, Destroy, AdoptDataset, SendToHost>;
+
+/// Whether a text is "[user@]host" that may stand on ssh's command line: letters, digits, '-', '.',
+/// '_' and, in the host, ':', neither part empty, longer than 255 bytes or beginning with '-'.
+bool is_ssh_destination(std::string_view text);
 
 std::string_view tag_of(const Action& action);
 /// "apply fork of jobs/train-001 at …": one line for people, without the node.

@@ -117,7 +117,18 @@ struct TendCommand {
   friend bool operator==(const TendCommand&, const TendCommand&) = default;
 };
 
-using NodeQuestion = std::variant<ListFiles, ReadFile, ReadMetrics, StartCommand, TendCommand>;
+/// What the files of a dataset tell of the model that they are; nothing is copied or changed.
+struct ExamineModel {
+  static constexpr std::string_view tag = "examine-model";
+  DatasetName dataset;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("dataset", self.dataset);
+  }
+  friend bool operator==(const ExamineModel&, const ExamineModel&) = default;
+};
+
+using NodeQuestion =
+    std::variant<ListFiles, ReadFile, ReadMetrics, StartCommand, TendCommand, ExamineModel>;
 
 /// From the controller; answered by one NodeAnswer.
 struct AskNode {
@@ -235,7 +246,19 @@ struct CommandState {
   friend bool operator==(const CommandState&, const CommandState&) = default;
 };
 
-using NodeReply = std::variant<FileList, FilePiece, MetricsPage, CommandState>;
+/// The answer to ExamineModel.
+struct ModelFacts {
+  static constexpr std::string_view tag = "model-facts";
+  Properties properties;  ///< size_gb, quantized, format …; empty: no model file is there
+  std::string unread;     ///< why its headers could not be read; empty: they were
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("properties", self.properties);
+    visit("unread", self.unread);
+  }
+  friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
+};
+
+using NodeReply = std::variant<FileList, FilePiece, MetricsPage, CommandState, ModelFacts>;
 
 /// The answer to AskNode.
 struct NodeAnswer {

@@ -35,6 +35,12 @@ struct Describer {
   std::string operator()(const RevertLive& r) const { return "revert " + r.dataset.str(); }
   std::string operator()(const DestroyDataset& r) const { return "destroy " + r.dataset.str(); }
   std::string operator()(const DestroySnapshot& r) const { return "destroy " + r.snapshot.str(); }
+  std::string operator()(const BookmarkSnapshot& r) const {
+    return "bookmark " + r.snapshot.str() + " for " + r.peer.str();
+  }
+  std::string operator()(const ForgetBookmark& r) const {
+    return "forget the bookmark of " + r.dataset.str() + " for " + r.peer.str();
+  }
   std::string operator()(const AskSpace&) const { return "ask for free space"; }
 };
 
@@ -100,6 +106,12 @@ struct Performer {
   Result<StoreReply> operator()(const DestroySnapshot& r) const {
     return reply(store.destroy_snapshot(r.snapshot));
   }
+  Result<StoreReply> operator()(const BookmarkSnapshot& r) const {
+    return reply(store.bookmark(r.snapshot, r.peer));
+  }
+  Result<StoreReply> operator()(const ForgetBookmark& r) const {
+    return reply(store.forget_bookmark(r.dataset, r.peer));
+  }
   Result<StoreReply> operator()(const AskSpace&) const { return reply(store.space()); }
 };
 
@@ -116,6 +128,15 @@ Result<Snapshot> Store::seal(const SnapshotName& name, const Properties& propert
   ZED_TRY(Snapshot taken, snapshot(name, properties));
   ZED_CHECK(change(name.dataset, changes, true));
   return taken;
+}
+
+Status Store::bookmark(const SnapshotName& snapshot, const NodeName&) {
+  return fail(ErrorCode::unsupported,
+              "this store keeps no bookmarks: " + snapshot.str() + " itself has to stay");
+}
+
+Status Store::forget_bookmark(const DatasetName&, const NodeName&) {
+  return {};
 }
 
 std::string describe(const StoreRequest& request) {

@@ -59,7 +59,8 @@ struct CommitRequest {
 struct SendRequest {
   DatasetName dataset;
   CheckpointId snapshot;
-  std::optional<CheckpointId> base;  ///< none: a full stream
+  /// A snapshot here, or (a zfs stream) one that a bookmark remembers; none: a full stream.
+  std::optional<CheckpointId> base;
   StreamKind kind = StreamKind::files;
   std::string resume_token;  ///< from the receiver's resume_token(); empty: from the start
 };
@@ -72,6 +73,9 @@ struct ReceiveRequest {
   Properties snapshot_properties;   ///< com.zed:id among them
   PropertyChanges dataset_changes;  ///< set together with the snapshot
   StreamKind kind = StreamKind::files;
+  /// What is still to come, as far as the sender knows: `no_space` before anything is made if it
+  /// cannot fit, by what is free and by the quotas of the dataset and its parents. 0: unknown.
+  Bytes expected = {};
 };
 
 /// The bytes of one send. Not thread-safe. Destroying it early ends the send.
@@ -143,6 +147,14 @@ public:
   virtual Status hold(const SnapshotName& snapshot, const std::string& tag) = 0;
   /// Succeeds if it is not held by that tag.
   virtual Status release(const SnapshotName& snapshot, const std::string& tag) = 0;
+
+  /// Remembers a snapshot as what `peer` (a node) has, so that an increment from it to a later one
+  /// stays possible after the snapshot is gone (Dataset::bookmarks). It replaces what was
+  /// remembered for that peer before, so there is at most one for each. Errors: `unsupported` of a
+  /// store whose streams need the snapshot itself.
+  virtual Status bookmark(const SnapshotName& snapshot, const NodeName& peer);
+  /// Forgets what was remembered for a peer. Succeeds if there is nothing.
+  virtual Status forget_bookmark(const DatasetName& dataset, const NodeName& peer);
 
   virtual Result<std::unique_ptr<SendStream>> send(const SendRequest& request) = 0;
   virtual Result<std::unique_ptr<ReceiveStream>> receive(const ReceiveRequest& request) = 0;
@@ -235,13 +247,21 @@ struct DestroyDataset {
 struct DestroySnapshot {
   SnapshotName snapshot;
 };
+struct BookmarkSnapshot {
+  SnapshotName snapshot;
+  NodeName peer;
+};
+struct ForgetBookmark {
+  DatasetName dataset;
+  NodeName peer;
+};
 struct AskSpace {};
 
 using StoreRequest =
     std::variant<ListDatasets, ChangedDatasets, InspectDataset, MakeDataset, SetDatasetProperties,
                  SetReadonly, TakeSnapshot, CommitCheckpoint, HoldSnapshot, ReleaseSnapshot,
                  AbortReceive, RenameDataset, CloneSnapshot, PromoteClone, RevertLive,
-                 DestroyDataset, DestroySnapshot, AskSpace>;
+                 DestroyDataset, DestroySnapshot, BookmarkSnapshot, ForgetBookmark, AskSpace>;
 
 /// monostate for requests that return nothing.
 using StoreReply =

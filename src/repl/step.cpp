@@ -7,13 +7,34 @@ namespace {
 
 using Position = std::vector<Snapshot>::const_iterator;
 
-/// The newest snapshot of the source that the target has too; end() if there is none.
-Position newest_common(const Dataset& source, const Dataset& target) {
-  for (auto at = source.snapshots.end(); at != source.snapshots.begin();) {
+/// The newest snapshot of the source that the target has too, although perhaps only a bookmark
+/// remembers it there, and the first of the source that is newer.
+struct Common {
+  CheckpointId id;
+  std::uint64_t createtxg = 0;
+  Position next;
+};
+
+/// A bookmark serves a zfs stream alone, and that needs the same guid at the other end.
+bool remembers(const Bookmark& bookmark, const Dataset& target) {
+  const Snapshot* there = target.find(bookmark.id);
+  return there != nullptr && there->guid == bookmark.guid && bookmark.guid != 0;
+}
+
+std::optional<Common> newest_common(const Dataset& source, const Dataset& target) {
+  std::optional<Common> common;
+  for (auto at = source.snapshots.end(); !common && at != source.snapshots.begin();) {
     --at;
-    if (target.find(at->id) != nullptr) return at;
+    if (target.find(at->id) != nullptr) common = Common{at->id, at->createtxg, at + 1};
   }
-  return source.snapshots.end();
+  for (const Bookmark& bookmark : source.bookmarks) {
+    if (common && bookmark.createtxg <= common->createtxg) continue;
+    if (!remembers(bookmark, target)) continue;
+    auto next = std::find_if(source.snapshots.begin(), source.snapshots.end(),
+                             [&](const Snapshot& s) { return s.createtxg > bookmark.createtxg; });
+    common = Common{bookmark.id, bookmark.createtxg, next};
+  }
+  return common;
 }
 
 /// The first from `at` on that is wanted. The newest always is: without it a replica is behind.
@@ -54,10 +75,10 @@ ReplicationStep replication_step(const Dataset& source, const Dataset* target,
     return Full{oldest};
   }
   auto common = newest_common(source, *target);
-  if (common == source.snapshots.end()) return conflict(source, *target, "no snapshot in common");
+  if (!common) return conflict(source, *target, "no snapshot in common");
   if (target->newest()->id != common->id) return FollowHome{common->id};
-  if (common + 1 == source.snapshots.end()) return UpToDate{};
-  CheckpointId next = oldest_wanted(source, common + 1, skip).id;
+  if (common->next == source.snapshots.end()) return UpToDate{};
+  CheckpointId next = oldest_wanted(source, common->next, skip).id;
   if (target->receiving) return Resume{common->id, next};
   return Incremental{common->id, next};
 }
@@ -69,8 +90,8 @@ std::vector<CheckpointId> missing_snapshots(const Dataset& source, const Dataset
   auto at = source.snapshots.begin();
   if (target != nullptr && !target->snapshots.empty()) {
     auto common = newest_common(source, *target);
-    if (common == source.snapshots.end()) return missing;
-    at = common + 1;
+    if (!common) return missing;
+    at = common->next;
   }
   for (; at != source.snapshots.end(); ++at)
     if (!skip.contains(at->id) || at + 1 == source.snapshots.end()) missing.push_back(at->id);
@@ -84,6 +105,9 @@ StreamKind stream_kind(StoreKind source_store, StoreKind target_store, const Dat
   if (!base) return is_empty ? StreamKind::zfs : StreamKind::files;
   const Snapshot* here = source.find(*base);
   const Snapshot* there = target != nullptr ? target->find(*base) : nullptr;
+  const Bookmark* kept = source.find_bookmark(*base);
+  if (here == nullptr && kept != nullptr && target != nullptr && remembers(*kept, *target))
+    return StreamKind::zfs;
   bool same = here != nullptr && there != nullptr && here->guid == there->guid && here->guid != 0;
   return same ? StreamKind::zfs : StreamKind::files;
 }

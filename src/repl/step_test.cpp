@@ -80,6 +80,24 @@ std::set<CheckpointId> ids_of(std::string_view text) {
   return ids;
 }
 
+TEST(ReplicationStep, ABookmarkIsAsGoodAsTheSnapshotThatItRemembers) {
+  Dataset source = history("c d");  // a and b were pruned here
+  const std::uint64_t guid_of_b = history("b").snapshots[0].guid;
+  source.bookmarks = {{"laptop", id("b"), guid_of_b, 0}};
+  Dataset target = history("a b");
+  EXPECT_EQ(show(replication_step(source, &target)), "b -> c");
+  EXPECT_EQ(missing_snapshots(source, &target).size(), 2u);
+  EXPECT_EQ(stream_kind(StoreKind::zfs, StoreKind::zfs, source, &target, id("b")), StreamKind::zfs);
+  Dataset newer = history("a b c");
+  EXPECT_EQ(show(replication_step(source, &newer)), "c -> d") << "a snapshot that is newer counts";
+  Dataset beyond = history("a b x");
+  EXPECT_EQ(show(replication_step(source, &beyond)), "follow b");
+  Dataset other = history("a");
+  EXPECT_EQ(show(replication_step(source, &other)), "conflict 2/1");
+  Dataset as_files = history("a b!77");  // only a zfs stream can begin at a bookmark
+  EXPECT_EQ(show(replication_step(source, &as_files)), "conflict 2/2");
+}
+
 TEST(ReplicationStep, Table) {
   for (const StepCase& c : step_cases) {
     Dataset source = history(c.source);

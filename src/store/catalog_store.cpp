@@ -364,6 +364,20 @@ Status CatalogStore::unchanged(const Catalog& catalog, const DatasetName& name) 
               "take a snapshot of them, or revert them, first");
 }
 
+namespace {
+
+Status has_room(FileSpace& files, const env::ReceiveRequest& request) {
+  if (request.expected <= Bytes{}) return {};
+  ZED_TRY(env::Space space, files.space());
+  if (request.expected <= space.free) return {};
+  return fail(ErrorCode::no_space,
+              "receive into " + request.dataset.str() + ": " + show(request.expected) +
+                  " are to come, and " + show(space.free) + " are free",
+              "make room, or thin checkpoints out: zedctl prune JOB");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<env::ReceiveStream>>
 CatalogStore::receive(const env::ReceiveRequest& request) {
   if (request.kind != StreamKind::files)
@@ -371,6 +385,7 @@ CatalogStore::receive(const env::ReceiveRequest& request) {
   Turns::Turn turn(turns_, {{request.dataset}});
   Catalog before = catalog();
   ZED_CHECK(before.may_receive(request));
+  ZED_CHECK(has_room(*files_, request));
   ZED_CHECK(unchanged(before, request.dataset));
   ZED_CHECK(transfers_.begin_receive(request.dataset));
   std::string fresh = files_->new_place(PlaceKind::receiving, request.snapshot);

@@ -177,8 +177,13 @@ Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, F
   ZED_TRY(StreamHeader header, from_value<StreamHeader>(announced));
   if (header.snapshot != ticket.snapshot)
     return fail(ErrorCode::refused, "the sender offers another snapshot than the ticket names");
-  env::ReceiveRequest receive{ticket.target_dataset,   ticket.base, header.name, header.properties,
-                              request.dataset_changes, ticket.kind};
+  env::ReceiveRequest receive{ticket.target_dataset,
+                              ticket.base,
+                              header.name,
+                              header.properties,
+                              request.dataset_changes,
+                              ticket.kind,
+                              header.total - header.resumed_at};
   ZED_TRY(auto sink, store.receive(receive));
   WriteBehind writer(*sink);
   Bytes moved;

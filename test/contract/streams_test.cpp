@@ -117,6 +117,15 @@ TEST_P(Streams, AFullStreamMakesAReadonlyReplica) {
   EXPECT_EQ(to_->live(model), from_->live(model));
 }
 
+TEST_P(Streams, WhatCannotFitIsRefusedBeforeAnythingIsMade) {
+  auto receive = receiving(1);
+  receive.expected = Bytes{std::int64_t{1} << 60};
+  EXPECT_REFUSED("no_space", to().receive(receive));
+  EXPECT_REFUSED("not_found", to().inspect(model));
+  receive.expected = Bytes{3'000'000};
+  ASSERT_OK(move(from(), sending(1), to(), receive).snapshot);
+}
+
 TEST_P(Streams, AnIncrementMovesOnlyWhatChanged) {
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
   change(2);

@@ -1,5 +1,7 @@
 // `zfs` streams between two OpenZFS stores. Skipped where there is no OpenZFS.
 
+#include <fstream>
+
 #include "contract/zfs_fixture.hpp"
 
 namespace zed::contract {
@@ -169,6 +171,91 @@ TEST_F(ZfsStreams, TokensOfOtherStreamsAreRefused) {
   EXPECT_REFUSED("stale", from().send(sending(2, {}, token)));
   for (const char* text : {"files-1/", "1-abc-def", "1-$(reboot)", "-rf"})
     EXPECT_REFUSED("invalid", from().send(sending(1, {}, text)));
+}
+
+TEST_F(ZfsStreams, R742_ABookmarkIsABaseAfterItsSnapshotIsGone) {
+  const NodeName peer = NodeName::parse("laptop").value();
+  ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
+  ASSERT_OK(from().bookmark(snap("models/llama@v1"), peer));
+  EXPECT_OK(from().bookmark(snap("models/llama@v1"), peer));  // twice is once
+  change(2);
+  ASSERT_OK(from().destroy_snapshot(snap("models/llama@v1")));
+  auto pruned = from().inspect(model).value();
+  ASSERT_EQ(pruned.bookmarks.size(), 1U);
+  EXPECT_EQ(pruned.bookmarks[0].id, checkpoint_id(1));
+  EXPECT_EQ(pruned.bookmarks[0].peer, "laptop");
+  EXPECT_EQ(pruned.bookmarks[0].guid, to().inspect(model)->snapshots.at(0).guid);
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), increment_cut));
+  auto token = to().resume_token(model, checkpoint_id(2)).value();
+  auto rest = move(from(), sending(2, 1, token), to(), receiving(2, 1));
+  ASSERT_OK(rest.snapshot);
+  EXPECT_GT(rest.resumed, 500'000U) << "a bookmark is good for a resume, too";
+  expect_equal(2);
+}
+
+TEST_F(ZfsStreams, R953_OneBookmarkAPeerAndNoneNewerThanTheNewestSnapshot) {
+  const NodeName laptop = NodeName::parse("laptop").value();
+  const NodeName server = NodeName::parse("server").value();
+  for (std::uint8_t n = 2; n <= 4; ++n) {
+    take(n);
+    const SnapshotName name{model, "v" + std::to_string(n)};
+    ASSERT_OK(from().bookmark(name, laptop));
+    if (n == 3) {
+      ASSERT_OK(from().bookmark(name, server));
+    }
+  }
+  auto seen = from().inspect(model).value();
+  ASSERT_EQ(seen.bookmarks.size(), 2U);
+  EXPECT_EQ(seen.bookmarks[0].peer, "server");
+  EXPECT_EQ(seen.bookmarks[1].id, checkpoint_id(4));
+  for (const Dataset& listed : from().list().value())
+    EXPECT_EQ(listed.bookmarks.size(), listed.name == model ? 2U : 0U) << listed.name.str();
+  // A person's own is none of ours.
+  from_->by_hand(
+      {"zfs", "bookmark", from_->full("models/llama@v2"), from_->full("models/llama#mine")});
+  EXPECT_EQ(from().inspect(model)->bookmarks.size(), 2U);
+  ASSERT_OK(from().destroy_snapshot(snap("models/llama@v4")));
+  EXPECT_EQ(from().inspect(model)->bookmarks.size(), 1U) << "it would stand in a rollback's way";
+  from_->by_hand({"zfs", "rollback", from_->full("models/llama@v3")});
+  EXPECT_OK(from().forget_bookmark(model, server));
+  EXPECT_OK(from().forget_bookmark(model, server));
+  EXPECT_TRUE(from().inspect(model)->bookmarks.empty());
+  EXPECT_OK(from().destroy(model));  // bookmarks go with their dataset
+}
+
+TEST_F(ZfsStreams, WhatIsToLeaveEncryptedDoesSoAndNeverAsFiles) {
+  const DatasetName secret = ds("secret");
+  std::ofstream("/tmp/contract-key") << "0123456789abcdef0123456789abcdef";
+  from_->by_hand({"zfs", "create", "-o", "encryption=on", "-o", "keyformat=raw", "-o",
+                  "keylocation=file:///tmp/contract-key", "-o", "com.zed:raw=on", "-o",
+                  "com.zed:uuid=" + uuid(6).str(), from_->full("secret")});
+  from_->write(secret, "weights", noise(300'000, 6));
+  ASSERT_OK(from().snapshot(snap("secret@v1"), with_id(1)));
+  auto as_files = sending(1, {}, {}, secret);
+  as_files.kind = StreamKind::files;
+  EXPECT_REFUSED("refused", from().send(as_files));
+  from_->by_hand({"zfs", "unmount", from_->full("secret")});
+  from_->by_hand({"zfs", "unload-key", from_->full("secret")});
+  ASSERT_OK(move(from(), sending(1, {}, {}, secret), to(), receiving(1, {}, secret)).snapshot);
+  EXPECT_EQ(to_->by_hand({"zfs", "get", "-H", "-o", "value", "keystatus", to_->full("secret")}),
+            "unavailable\n");
+  from_->by_hand({"zfs", "load-key", from_->full("secret")});
+  from_->by_hand({"zfs", "mount", from_->full("secret")});
+  from_->write(secret, "more", noise(200'000, 7));
+  ASSERT_OK(from().snapshot(snap("secret@v2"), with_id(2)));
+  ASSERT_OK(move(from(), sending(2, 1, {}, secret), to(), receiving(2, 1, secret)).snapshot);
+  EXPECT_EQ(to().inspect(secret)->snapshots.size(), 2U);
+}
+
+TEST_F(ZfsStreams, Z17450_AQuotaThatIsTooSmallIsToldBeforeAnythingTravels) {
+  ASSERT_OK(to().create(ds("models"), {}));
+  to_->by_hand({"zfs", "set", "quota=2M", to_->full("models")});
+  auto receive = receiving(1);
+  receive.expected = Bytes{4'000'000};
+  EXPECT_REFUSED("no_space", to().receive(receive));
+  EXPECT_REFUSED("not_found", to().inspect(model)) << "nothing was made";
+  to_->by_hand({"zfs", "set", "quota=none", to_->full("models")});
+  ASSERT_OK(move(from(), sending(1), to(), receive).snapshot);
 }
 
 /// The timelines of a replica that was a home: back where it came from, with the flags that a pair

@@ -304,6 +304,12 @@ void SimAgent::perform(agent::ImportPath&& effect) {
   reply(random_.millis(20, 500), agent::ImportEnded{effect.step, done()});
 }
 
+/// Machines without an agent are no part of the simulated world.
+void SimAgent::perform(agent::StartHostSend&& effect) {
+  reply(random_.millis(20, 500),
+        agent::TransferEnded{effect.step, fail(ErrorCode::unavailable, "no such host here")});
+}
+
 void SimAgent::perform(agent::SaveNodeState&& effect) {
   machine().disk.highest_term = effect.highest_term;
   machine().disk.journal_second = effect.journal_second;

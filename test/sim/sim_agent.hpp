@@ -65,6 +65,7 @@ private:
   void perform(agent::StartTransfer&& effect);
   void perform(agent::CancelTransfer&& effect);
   void perform(agent::ImportPath&& effect);
+  void perform(agent::StartHostSend&& effect);
   void perform(agent::UnpackCode&& effect);
   void perform(agent::SaveNodeState&& effect);
   void perform(agent::StoreJournalCopy&& effect);

@@ -26,6 +26,11 @@ void handle(const Asked& asked, const api::RunJob& op);
 void handle(const Asked& asked, const api::Exec& op);
 void handle(const Asked& asked, const api::ExecTend& op);
 
+// adopt.cpp
+void handle(const Asked& asked, const api::Adopt& op);
+/// The identity of a dataset of that name that was adopted as a job's and never dispatched.
+std::optional<JobId> adopted_for(const Machine& m, const DatasetName& dataset);
+
 /// A copy that a person named, on a node that can be asked.
 struct FoundCopy {
   NodeName node;

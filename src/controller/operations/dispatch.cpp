@@ -92,6 +92,25 @@ Status inputs_exist(const Machine& m, const Job& job) {
   return {};
 }
 
+/// A dataset of that name without an identity, with its pool.
+std::optional<std::string> made_by_hand(const Machine& m, const DatasetName& dataset) {
+  for (const auto& [node, held] : m.fleet.view().datasets) {
+    auto found = held.find(dataset);
+    if (found == held.end() || !found->second.uuid.is_nil() || found->second.receiving) continue;
+    const Node* owner = m.fleet.node(node);
+    return (owner != nullptr ? owner->facts.pool : node.str()) + "/" + dataset.str();
+  }
+  return std::nullopt;
+}
+
+/// A declared job whose dataset a person adopted goes on with that one, so it has its identity.
+std::optional<JobId> adopted_identity(const Machine& m, const api::Dispatch& op) {
+  auto declared = find_declared_job(m.desired, op.job);
+  if (!declared || op.again || holder_of(m.desired, (*declared)->name) != nullptr)
+    return std::nullopt;
+  return adopted_for(m, (*declared)->dataset);
+}
+
 /// The checkpoint of the old job that the new one begins with.
 Result<Beginning> beginning_in(const Machine& m, const DesiredJob& old, const std::string& typed) {
   ZED_TRY(FoundCheckpoint found, find_checkpoint(m, old, typed));
@@ -137,7 +156,12 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
   } else if (!op.from.empty()) {
     return fail(ErrorCode::invalid, "--from goes with --again",
                 fmt::format("zedctl resume {} --from {}", base->name.str(), op.from));
-  } else if (is_taken(m, job.job.dataset)) {
+  } else if (auto there = made_by_hand(m, job.job.dataset)) {
+    return fail(ErrorCode::exists, "somebody made " + *there + " by hand",
+                fmt::format("zedctl adopt {} --as job {} lets the job go on with it; or give the "
+                            "job another dataset in the cluster file",
+                            *there, base->name.str()));
+  } else if (is_taken(m, job.job.dataset) && adopted_for(m, job.job.dataset) != id) {
     return fail(ErrorCode::exists, "dataset " + job.job.dataset.str() + " is there already",
                 "give the job another dataset in the cluster file");
   }
@@ -274,6 +298,7 @@ void handle(const Asked& asked, const api::Dispatch& op) {
     id = *parsed;
     if (was_submitted(asked, id)) return;
   }
+  if (auto adopted = adopted_identity(m, op)) id = *adopted;
   auto job = checked_job(m, op, id);
   if (!job) return asked.refuse(job.error());
   if (job->begins) job->job.code.reset();  // it is among the files that it begins with

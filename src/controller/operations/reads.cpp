@@ -66,6 +66,7 @@ void warn(const Machine& m, api::StatusReply& reply) {
 void handle(const Asked& asked, const api::GetStatus&) {
   const Machine& m = asked.m;
   api::StatusReply reply;
+  reply.at = m.now.wall;
   if (m.desired.applied) reply.cluster = m.desired.applied->cluster.name;
   reply.controller = m.home_machine.str();
   reply.term = m.term.str();

@@ -136,6 +136,21 @@ api::TransferRow row_of(const LiveStep& live, const ImportFiles& import) {
   return row;
 }
 
+/// A snapshot on its way by ssh to a machine without an agent.
+api::TransferRow row_of(const LiveStep& live, const SendToHost& send) {
+  api::TransferRow row;
+  row.dataset = send.dataset.str();
+  row.snapshot = send.snapshot_name;
+  row.source = live.step.node.str();
+  row.target = send.destination;
+  row.why = live.step.why;
+  row.done = live.progress.done;
+  row.total = live.progress.total;
+  row.rate = live.progress.rate;
+  estimate_time_left(row);
+  return row;
+}
+
 api::TransferRow row_of(const Machine& m, const LiveStep& live) {
   const auto& receive = std::get<ReceiveSnapshot>(live.step.action);
   api::TransferRow row;
@@ -162,6 +177,8 @@ std::vector<api::TransferRow> transfer_rows(const Machine& m) {
       rows.push_back(row_of(m, entry.second));
     else if (const auto* import = std::get_if<ImportFiles>(&entry.second.step.action))
       rows.push_back(row_of(entry.second, *import));
+    else if (const auto* send = std::get_if<SendToHost>(&entry.second.step.action))
+      rows.push_back(row_of(entry.second, *send));
   return rows;
 }
 

@@ -90,23 +90,12 @@ Result<Source> source_of(const Machine& m, const std::string& typed) {
               hint_for("@" + word, snapshots, "snapshot"));
 }
 
-/// The host of "[user@]host", checked: it may become a word of a command line some day.
+/// The host of "[user@]host", checked: it may become a word of ssh's command line.
 Result<std::string> host_of(const std::string& destination) {
-  const std::size_t at = destination.find('@');
-  const std::string_view whole = destination;
-  const std::string_view user = at == std::string::npos ? "" : whole.substr(0, at);
-  const std::string_view host = at == std::string::npos ? whole : whole.substr(at + 1);
-  auto is_word = [](std::string_view text, std::string_view also) {
-    return !text.empty() && text.size() <= 255 && text.front() != '-' &&
-           std::all_of(text.begin(), text.end(), [also](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '-' || c == '.' || also.find(c) != std::string_view::npos;
-           });
-  };
-  if (!is_word(host, "_:") || (at != std::string::npos && !is_word(user, "_")))
+  if (!is_ssh_destination(destination))
     return fail(ErrorCode::invalid, quoted(destination) + " is not [user@]host",
                 "write it like root@workstation");
-  return std::string(host);
+  return destination.substr(destination.find('@') + 1);
 }
 
 /// The node of that host: by its name, or by the address that the cluster file gives it.
@@ -118,16 +107,54 @@ const Node* node_of(const Machine& m, const std::string& host) {
   return nullptr;
 }
 
-Error agentless(const Machine& m, const Source& source, const std::string& host) {
-  const bool is_zfs = m.fleet.node(source.node)->facts.store == StoreKind::zfs;
-  return {ErrorCode::unsupported,
-          fmt::format("{} is no node of this fleet, and {}", host,
-                      is_zfs ? "sending over ssh to a machine without an agent is not built yet"
-                             : "node " + source.node.str() +
-                                   " keeps its data in a `dir` store: only an OpenZFS dataset can "
-                                   "be sent over ssh to a machine without an agent"),
-          {},
-          "run zed-agent on " + host + ": then the agents send it to one another"};
+/// By ssh to a machine without an agent: one step of the node that has it.
+void send_to_host(const Asked& asked, const Source& source, const std::string& host,
+                  const api::SyncToRemote& op) {
+  Machine& m = asked.m;
+  const Node* node = m.fleet.node(source.node);
+  if (node->facts.store != StoreKind::zfs)
+    return asked.refuse(ErrorCode::unsupported,
+                        fmt::format("{} is no node of this fleet, and node {} keeps its data in a "
+                                    "`dir` store: only an OpenZFS dataset can be sent over ssh to "
+                                    "a machine without an agent",
+                                    host, source.node.str()),
+                        "run zed-agent on " + host + ": then the agents send it to one another");
+  if (!m.fleet.is_ready(source.node))
+    return asked.refuse(ErrorCode::unavailable, "node " + source.node.str() + " is not connected",
+                        "zedctl nodes");
+  SendToHost send{source.dataset,       source.uuid,    source.snapshot,
+                  source.snapshot_name, op.destination, op.dataset};
+  PlanStep step;
+  step.node = source.node;
+  step.action = send;
+  step.expect = m.expect();
+  step.why = "sync by " + asked.by();
+  const std::string need = "host:" + op.destination + ":" + op.dataset;
+  const auto same = [&](const auto& entry) {
+    return entry.second.need == need && entry.second.step.action == step.action;
+  };
+  const auto& live = m.steps.all();
+  if (m.steps.is_live(need) && std::none_of(live.begin(), live.end(), same))
+    return asked.refuse(ErrorCode::busy,
+                        "another snapshot is on its way to " + op.destination + ":" + op.dataset,
+                        "zedctl transfers shows it; try again afterwards");
+  // A person asks: an earlier failure is no reason to wait.
+  m.steps.forgive(need);
+  m.steps.want(need, JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
+  if (!m.steps.is_live(need))
+    return asked.refuse(ErrorCode::unavailable, "node " + source.node.str() + " went away",
+                        "try again");
+  const std::string what = source.dataset.str() + "@" + source.snapshot_name;
+  asked.audit(what, "sync from " + source.node.str() + " to " + op.destination + " by ssh");
+  asked.reply_on_need(
+      need, source.node, sync_patience,
+      fmt::format("send {} from {} to {} by ssh", what, source.node.str(), op.destination),
+      [what, op, from = source.node](Machine&, const NeedOutcome& outcome) {
+        api::SyncReply reply{what,  from.str(), op.destination, op.dataset,
+                             false, true,       outcome.moved};
+        reply.was_there = outcome.moved == Bytes{};
+        return api::encode_reply(reply);
+      });
 }
 
 struct Sync {
@@ -139,12 +166,9 @@ struct Sync {
 };
 
 /// Who sends and who receives, or why it cannot be done.
-Result<Sync> sync_of(const Machine& m, const api::SyncToRemote& op) {
-  ZED_TRY(Source source, source_of(m, op.snapshot));
-  ZED_TRY(std::string host, host_of(op.destination));
+Result<Sync> sync_of(const Machine& m, const api::SyncToRemote& op, Source source,
+                     const Node* target) {
   ZED_TRY(Place place, place_of(op.dataset));
-  const Node* target = node_of(m, host);
-  if (target == nullptr) return fail(agentless(m, source, host));
   if (target->facts.pool != place.pool)
     return fail(ErrorCode::invalid,
                 fmt::format("the pool of node {} is {}, not {}", target->name.str(),
@@ -207,8 +231,13 @@ void go_on(const Asked& asked, Sync sync) {
   const Dataset* copy = m.fleet.copy(sync.target, sync.source.uuid);
   const std::string what = sync.source.dataset.str() + "@" + sync.source.snapshot_name;
   if (copy != nullptr && copy->find(sync.source.snapshot) != nullptr)
-    return asked.reply(api::SyncReply{what, sync.source.node.str(), sync.target.str(),
-                                      sync.pool + "/" + copy->name.str(), sync.was_there});
+    return asked.reply(api::SyncReply{what,
+                                      sync.source.node.str(),
+                                      sync.target.str(),
+                                      sync.pool + "/" + copy->name.str(),
+                                      sync.was_there,
+                                      false,
+                                      {}});
   if (sync.rounds_left-- == 0)
     return asked.refuse(ErrorCode::conflict, what + " did not come to " + sync.target.str(),
                         "zedctl events tells what happened");
@@ -227,7 +256,15 @@ void go_on(const Asked& asked, Sync sync) {
 }  // namespace
 
 void handle(const Asked& asked, const api::SyncToRemote& op) {
-  auto sync = sync_of(asked.m, op);
+  const Machine& m = asked.m;
+  auto source = source_of(m, op.snapshot);
+  if (!source) return asked.refuse(source.error());
+  auto host = host_of(op.destination);
+  if (!host) return asked.refuse(host.error());
+  if (auto place = place_of(op.dataset); !place) return asked.refuse(place.error());
+  const Node* target = node_of(m, *host);
+  if (target == nullptr) return send_to_host(asked, *source, *host, op);
+  auto sync = sync_of(m, op, std::move(*source), target);
   if (!sync) return asked.refuse(sync.error());
   asked.audit(sync->source.dataset.str() + "@" + sync->source.snapshot_name,
               "sync from " + sync->source.node.str() + " to " + sync->target.str());

@@ -29,6 +29,8 @@ constexpr const char* folders[] = {"/usr/sbin/", "/sbin/", "/usr/local/sbin/", "
                                    "/bin/"};
 
 std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos)
+    return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
   for (const char* folder : folders)
     if (std::string path = folder + name; ::access(path.c_str(), X_OK) == 0) return path;
   return {};
@@ -103,7 +105,9 @@ public:
     std::string program = find_program(arguments.at(0));
     if (program.empty())
       return fail(ErrorCode::unsupported, "there is no program `" + arguments[0] + "` here",
-                  "install OpenZFS's tools, or use --store dir");
+                  arguments[0] == "zfs" || arguments[0] == "zpool"
+                      ? "install OpenZFS's tools, or use --store dir"
+                      : "install it");
     std::vector<char*> argv;
     for (const std::string& word : arguments)
       argv.push_back(const_cast<char*>(word.c_str()));
@@ -192,7 +196,8 @@ public:
     }
     if (output.out.size() >= most_output)
       return fail(ErrorCode::io, "`" + name_of(arguments) + "` printed more than 512 MiB");
-    output.ok = WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+    output.status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+    output.ok = output.status == 0;
     return output;
   }
 
@@ -267,7 +272,8 @@ public:
       std::size_t before = output.err.size();
       if (!drain(err_, output.err, most_complaint) || output.err.size() == before) break;
     }
-    output.ok = WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+    output.status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+    output.ok = output.status == 0;
     return output;
   }
 

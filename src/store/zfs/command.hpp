@@ -18,6 +18,7 @@ struct Output {
   bool ok = false;  ///< it exited with 0
   std::string out;
   std::string err;  ///< its first 64 KiB
+  int status = -1;  ///< with what it exited; -1: a signal ended it
 };
 
 /// A command at the other end of a pipe. Not thread-safe. Destroying it closes the pipe, which ends

@@ -198,6 +198,11 @@ Result<Record> Inventory::look(const DatasetName& name, bool exact) {
     ZED_TRY(auto snapshots, facts_of(counting(rows, facts)));
     Record record = assemble(name, facts, rows, snapshots);
     settle_changed(record);
+    if (exact) {
+      ZED_TRY(auto bookmarks, zfs_.bookmarks(full, false));
+      for (BookmarkRow& row : bookmarks)
+        record.dataset.bookmarks.push_back(std::move(row.bookmark));
+    }
     return record;
   }
   return fail(ErrorCode::internal, "looked twice at " + name.str() + " and saw nothing");
@@ -234,9 +239,23 @@ Result<std::vector<Record>> Inventory::all(bool exact) {
       settle_changed(record);
     std::sort(records.begin(), records.end(),
               [](const Record& a, const Record& b) { return a.dataset.name < b.dataset.name; });
+    if (exact) ZED_CHECK(add_bookmarks(records));
     return records;
   }
   return fail(ErrorCode::internal, "looked twice at " + zfs_.root() + " and saw nothing");
+}
+
+Status Inventory::add_bookmarks(std::vector<Record>& records) const {
+  ZED_TRY(auto listed, zfs_.bookmarks(zfs_.root(), true));
+  std::map<DatasetName, Record*> by_name;
+  for (Record& record : records)
+    by_name[record.dataset.name] = &record;
+  for (BookmarkRow& row : listed) {
+    auto name = zfs_.relative(row.dataset);
+    auto found = name ? by_name.find(*name) : by_name.end();
+    if (found != by_name.end()) found->second->dataset.bookmarks.push_back(row.bookmark);
+  }
+  return {};
 }
 
 // ---- changes ------------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ public:
   explicit Inventory(const Zfs& zfs) : zfs_(zfs) {}
 
   /// Errors: `not_found`. `exact`: `changed` is true of this moment and not of a few seconds ago;
-  /// that takes a transaction group where nothing seems to have been written.
+  /// that takes a transaction group where nothing seems to have been written. Its bookmarks are in
+  /// it then too.
   Result<Record> look(const DatasetName& name, bool exact);
   /// The same without its snapshots, which costs half.
   Result<Record> glance(const DatasetName& name) const;
@@ -70,6 +71,7 @@ private:
   Result<std::map<std::string, SnapshotFacts>> facts_of(const std::vector<SnapshotRow>& rows);
   void keep_only(const std::vector<SnapshotRow>& rows);
   void settle_changed(Record& record) const;
+  Status add_bookmarks(std::vector<Record>& records) const;
 
   const Zfs& zfs_;
   std::mutex mutex_;

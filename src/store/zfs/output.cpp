@@ -9,6 +9,7 @@ namespace zed::store::zfs {
 namespace {
 
 constexpr std::string_view empty_value = "%";
+constexpr std::string_view bookmark_prefix = "zed:";
 constexpr std::size_t longest_token = std::size_t{64} << 10;
 
 /// Calls `visit` with the fields of each line.
@@ -42,6 +43,23 @@ std::optional<SnapshotRow> snapshot_row(const std::vector<std::string>& fields) 
   row.used = parse_number<std::uint64_t>(fields[3]).value_or(0);
   row.referenced = parse_number<std::uint64_t>(fields[4]).value_or(0);
   row.creation = parse_number<std::int64_t>(fields[5]).value_or(0);
+  return row;
+}
+
+std::optional<BookmarkRow> bookmark_row(const std::vector<std::string>& fields) {
+  const std::size_t hash = fields[0].find('#');
+  if (fields.size() != 3 || hash == std::string::npos) return std::nullopt;
+  BookmarkRow row;
+  row.dataset = fields[0].substr(0, hash);
+  row.word = fields[0].substr(hash + 1);
+  const auto parts = split(row.word, ':');
+  if (!row.word.starts_with(bookmark_prefix) || parts.size() != 3) return std::nullopt;
+  auto peer = NodeName::parse(parts[1]);
+  auto id = CheckpointId::parse(parts[2]);
+  auto guid = parse_number<std::uint64_t>(fields[1]);
+  auto createtxg = parse_number<std::uint64_t>(fields[2]);
+  if (!peer || !id || !guid || !createtxg) return std::nullopt;
+  row.bookmark = {peer->str(), *id, *guid, *createtxg};
   return row;
 }
 
@@ -98,6 +116,24 @@ std::vector<SnapshotRow> parse_snapshots(std::string_view output) {
     if (a.dataset != b.dataset) return a.dataset < b.dataset;
     // Of one transaction group: no order is truer than another, but it must be the same each time.
     return a.createtxg != b.createtxg ? a.createtxg < b.createtxg : a.word < b.word;
+  });
+  return rows;
+}
+
+std::string bookmark_word(const NodeName& peer, const CheckpointId& id) {
+  return std::string(bookmark_prefix) + peer.str() + ":" + id.str();
+}
+
+std::vector<BookmarkRow> parse_bookmarks(std::string_view output) {
+  std::vector<BookmarkRow> rows;
+  for_each_row(output, [&rows](const std::vector<std::string>& fields) {
+    if (auto row = bookmark_row(fields)) rows.push_back(std::move(*row));
+  });
+  std::sort(rows.begin(), rows.end(), [](const BookmarkRow& a, const BookmarkRow& b) {
+    if (a.dataset != b.dataset) return a.dataset < b.dataset;
+    if (a.bookmark.createtxg != b.bookmark.createtxg)
+      return a.bookmark.createtxg < b.bookmark.createtxg;
+    return a.word < b.word;
   });
   return rows;
 }

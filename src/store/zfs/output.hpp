@@ -50,6 +50,18 @@ struct SnapshotRow {
 /// dropped.
 std::vector<SnapshotRow> parse_snapshots(std::string_view output);
 
+/// One row of `zfs list -t bookmark -o name,guid,createtxg` of a bookmark that is ours by its name
+/// (bookmark_word): what is left of a snapshot that a peer has.
+struct BookmarkRow {
+  std::string dataset;
+  std::string word;
+  Bookmark bookmark;
+};
+/// In ascending createtxg within a dataset; a person's bookmarks are left out.
+std::vector<BookmarkRow> parse_bookmarks(std::string_view output);
+/// "zed:<peer>:<id>": a bookmark has no properties, so its name says whose snapshot it was.
+std::string bookmark_word(const NodeName& peer, const CheckpointId& id);
+
 /// All that `zfs get all` says about one dataset or snapshot.
 struct Facts {
   std::map<std::string, std::string> native;  ///< by name, whatever the source

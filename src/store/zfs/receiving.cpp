@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "store/catalog.hpp"
 #include "store/dir/dir_staging.hpp"
 #include "store/files/receiver.hpp"
@@ -237,12 +238,7 @@ ZfsStore::receive_zfs(const env::ReceiveRequest& request, std::optional<Record> 
     Marker marker = Marker::of(request, true);
     add_replica_options(arguments);
     Zfs::add_options(arguments, marker_properties(marker, request));
-    if (std::string parent = name.parent(); !parent.empty()) {
-      ZED_TRY(auto parsed, DatasetName::parse(parent));
-      if (!glance(parsed))
-        ZED_CHECK(
-            zfs_.run("make the parents of " + name.str(), {"create", "-p", zfs_.full(parsed)}));
-    }
+    ZED_CHECK(make_parents(name));
   } else {
     const auto& old = record->marked.marker;
     ZED_CHECK(mark(name, Marker::of(request, old && old->made_dataset), request));
@@ -300,6 +296,25 @@ Status ZfsStore::may_receive(const Record* record, const env::ReceiveRequest& re
   return {};
 }
 
+/// `available` counts what is free in the pool and every quota above.
+Status ZfsStore::has_room(const DatasetName& dataset, Bytes expected) const {
+  if (expected <= Bytes{}) return {};
+  std::string full = zfs_.full(dataset);
+  auto facts = zfs_.datasets(full, false);
+  while (!facts && facts.error().code == ErrorCode::not_found && full != zfs_.root()) {
+    full = full.substr(0, full.find_last_of('/'));
+    facts = zfs_.datasets(full, false);
+  }
+  if (!facts) return fail(std::move(facts).error());
+  const Bytes free{static_cast<std::int64_t>(facts->at(full).number("available"))};
+  if (expected <= free) return {};
+  return fail(ErrorCode::no_space,
+              "receive into " + dataset.str() + ": " + show(expected) + " are to come, and " +
+                  show(free) + " are free in " + full,
+              "zfs list -o space " + full + " shows what takes it, zfs get quota,refquota -r " +
+                  zfs_.pool() + " what is allowed");
+}
+
 Result<std::unique_ptr<env::ReceiveStream>> ZfsStore::receive(const env::ReceiveRequest& request) {
   const DatasetName& name = request.dataset;
   Turns::Turn turn(turns_, {{name}});
@@ -329,6 +344,7 @@ Result<std::unique_ptr<env::ReceiveStream>> ZfsStore::receive(const env::Receive
       if (left) record = std::move(*left);
     }
   }
+  ZED_CHECK(has_room(name, request.expected));
   if (request.kind == StreamKind::zfs) {
     ZED_TRY(auto stream, receive_zfs(request, std::move(record)));
     static_cast<StreamReceiving&>(*stream).own(std::move(mark));

@@ -17,10 +17,20 @@ namespace {
 /// that its own source no longer takes back (OpenZFS issues 6224 and 18101).
 constexpr const char* flags[] = {"-L", "-e", "-c"};
 
-Arguments send_arguments(const std::string& snapshot, const Snapshot* base) {
+/// A person's word, on an encrypted dataset: its blocks leave this machine as they are on the disk
+/// and need no key, here or there. It travels with the dataset, so a pair keeps to what it began
+/// with: OpenZFS mixes raw and other streams in no history.
+constexpr char raw_property[] = "raw";
+
+bool is_raw(const Dataset& dataset) {
+  return dataset.property(raw_property) == "on";
+}
+
+Arguments send_arguments(const std::string& snapshot, const std::string& base, bool raw) {
   Arguments arguments{"send"};
   arguments.insert(arguments.end(), std::begin(flags), std::end(flags));
-  if (base != nullptr) arguments.insert(arguments.end(), {"-i", "@" + base->name});
+  if (raw) arguments.emplace_back("-w");
+  if (!base.empty()) arguments.insert(arguments.end(), {"-i", base});
   arguments.push_back(snapshot);
   return arguments;
 }
@@ -103,21 +113,33 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send(const env::SendRequest& 
   const Snapshot* snapshot = record.dataset.find(request.snapshot);
   if (snapshot == nullptr)
     return no_snapshot("with id " + request.snapshot.str() + " of " + request.dataset.str());
-  const Snapshot* base = nullptr;
-  if (request.base) {
-    base = record.dataset.find(*request.base);
-    if (base == nullptr)
+  if (request.kind != StreamKind::zfs && is_raw(record.dataset))
+    return fail(ErrorCode::refused,
+                request.dataset.str() + " is to leave this machine encrypted (com.zed:raw=on), and "
+                                        "only another pool can take it so",
+                "send it to a node on OpenZFS that has no copy of it as files");
+  const Snapshot* base = request.base ? record.dataset.find(*request.base) : nullptr;
+  std::string base_word = base != nullptr ? "@" + base->name : "";
+  std::uint64_t base_txg = base != nullptr ? base->createtxg : 0;
+  std::uint64_t base_guid = base != nullptr ? base->guid : 0;
+  if (request.base && base == nullptr) {
+    if (request.kind != StreamKind::zfs)
       return no_snapshot("with id " + request.base->str() + " of " + request.dataset.str());
-    if (base->createtxg >= snapshot->createtxg)
-      return fail(ErrorCode::invalid, "@" + base->name + " is not older than @" + snapshot->name +
-                                          " of " + request.dataset.str());
+    ZED_TRY(auto row, find_bookmark(request.dataset, *request.base));
+    base_word = "#" + row.word;
+    base_txg = row.bookmark.createtxg;
+    base_guid = row.bookmark.guid;
   }
+  if (request.base && base_txg >= snapshot->createtxg)
+    return fail(ErrorCode::invalid, base_word + " is not older than @" + snapshot->name + " of " +
+                                        request.dataset.str());
   std::vector<std::uint64_t> guids{snapshot->guid};
   if (base != nullptr) guids.push_back(base->guid);
   auto sending = std::make_unique<Sending>(transfers_, std::move(guids));
   turn.reset();
-  auto stream = request.kind == StreamKind::zfs ? send_zfs(request, record, *snapshot, base)
-                                                : send_files(request, record, *snapshot, base);
+  auto stream = request.kind == StreamKind::zfs
+                    ? send_zfs(request, record, *snapshot, base_word, base_guid)
+                    : send_files(request, record, *snapshot, base);
   if (!stream) return fail(std::move(stream).error());
   sending->begin(std::move(*stream));
   return sending;
@@ -125,13 +147,12 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send(const env::SendRequest& 
 
 // ---- zfs ----------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<env::SendStream>> ZfsStore::send_zfs(const env::SendRequest& request,
-                                                            const Record& record,
-                                                            const Snapshot& snapshot,
-                                                            const Snapshot* base) {
+Result<std::unique_ptr<env::SendStream>>
+ZfsStore::send_zfs(const env::SendRequest& request, const Record& record, const Snapshot& snapshot,
+                   const std::string& base, std::uint64_t base_guid) {
   SnapshotName name{record.dataset.name, snapshot.name};
   std::string what = "send " + name.str();
-  Arguments arguments = send_arguments(zfs_.full(name), base);
+  Arguments arguments = send_arguments(zfs_.full(name), base, is_raw(record.dataset));
   Arguments estimating = arguments;
   estimating.insert(estimating.begin() + 1, "-nvP");
   ZED_TRY(auto estimate, zfs_.run(what, std::move(estimating)));
@@ -147,7 +168,7 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send_zfs(const env::SendReque
   // It says what the token means even where it then complains that the snapshot has another name.
   ZED_TRY(auto said, zfs_.commands().run({"zfs", "send", "-nvt", request.resume_token}, {}));
   ZED_TRY(auto point, parse_resume_point(said.out + "\n" + said.err));
-  if (point.to_guid != snapshot.guid || point.from_guid != (base != nullptr ? base->guid : 0))
+  if (point.to_guid != snapshot.guid || point.from_guid != base_guid)
     return fail(ErrorCode::stale, what + ": the receiver's token is of another stream",
                 "abort the receive, then it begins anew");
   Bytes resumed{static_cast<std::int64_t>(point.bytes)};
@@ -156,7 +177,7 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send_zfs(const env::SendReque
     ZED_TRY(child, zfs_.commands().start({"zfs", "send", "-t", request.resume_token},
                                          Commands::Pipe::from_it));
   } else {
-    std::string from = base != nullptr ? zfs_.full(record.dataset.name) + "@" + base->name : "";
+    std::string from = base.empty() ? "" : zfs_.full(record.dataset.name) + base;
     ZED_TRY(child, resume_send(zfs_.full(name), from, point));
   }
   return std::make_unique<NativeStream>(what, std::move(child), std::max(total, resumed), resumed);

@@ -15,6 +15,8 @@ namespace zed::store::zfs {
 namespace {
 
 constexpr char tag_prefix[] = "zed:";
+/// Of one dataset, for all peers together: what peers left that are gone for good stays bounded.
+constexpr std::size_t most_bookmarks = 64;
 /// However quiet the pool seems: an event may be lost where very many come at once.
 constexpr std::chrono::seconds list_anyway_after{60};
 
@@ -174,12 +176,27 @@ Result<Snapshot> ZfsStore::find_snapshot(const SnapshotName& name) {
 
 // ---- datasets -----------------------------------------------------------------------------------
 
+Status ZfsStore::make_parents(const DatasetName& dataset) {
+  const std::string parents = dataset.parent();
+  const std::string what = "make the parents of " + dataset.str();
+  for (std::size_t end = parents.find('/');; end = parents.find('/', end + 1)) {
+    auto parent = DatasetName::parse(parents.substr(0, end));
+    if (!parent) return {};  // there is none: the dataset lies in the root itself
+    if (!glance(*parent)) {
+      // -p would mount each, and a user who may not is told so after only one was made.
+      const std::string full = zfs_.full(*parent);
+      ZED_CHECK(zfs_.run(what, privileged_ ? Arguments{"create", "-p", full}
+                                           : Arguments{"create", "-u", full}));
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
 Status ZfsStore::make_below(const DatasetName& dataset, const std::string& what,
                             const Arguments& arguments) {
   auto made = zfs_.run(what, arguments);
   if (!made && made.error().message.find("parent does not exist") != std::string::npos) {
-    ZED_CHECK(zfs_.run("make the parents of " + dataset.str(),
-                       {"create", "-p", zfs_.root() + "/" + dataset.parent()}));
+    ZED_CHECK(make_parents(dataset));
     made = zfs_.run(what, arguments);
   }
   if (made) return {};
@@ -484,6 +501,61 @@ Status ZfsStore::release(const SnapshotName& snapshot, const std::string& tag) {
       "no such tag");
 }
 
+Status ZfsStore::bookmark(const SnapshotName& snapshot, const NodeName& peer) {
+  Turns::Turn turn(turns_, {{snapshot.dataset}});
+  ZED_TRY(auto found, find_snapshot(snapshot));
+  const std::string full = zfs_.full(snapshot.dataset);
+  const std::string word = bookmark_word(peer, found.id);
+  ZED_TRY(auto there, zfs_.bookmarks(full, false));
+  const bool has_it = std::any_of(there.begin(), there.end(), [&](const BookmarkRow& row) {
+    return row.word == word && row.bookmark.guid == found.guid;
+  });
+  const std::string what = "bookmark " + snapshot.str() + " for " + peer.str();
+  if (!has_it) ZED_CHECK(zfs_.run(what, {"bookmark", zfs_.full(snapshot), full + "#" + word}));
+  // The new one first: at no moment is there none. Old ones of peers that are gone go as well.
+  std::size_t left = there.size() + 1;
+  for (const BookmarkRow& row : there) {
+    const bool is_older = row.bookmark.peer == peer.str() && row.word != word;
+    if (!is_older && left <= most_bookmarks) continue;
+    if (row.word == word) continue;
+    ZED_CHECK(zfs_.run(what + ", dropping an older one", {"destroy", full + "#" + row.word}));
+    --left;
+  }
+  return {};
+}
+
+Status ZfsStore::forget_bookmark(const DatasetName& dataset, const NodeName& peer) {
+  Turns::Turn turn(turns_, {{dataset}});
+  const std::string full = zfs_.full(dataset);
+  ZED_TRY(auto there, zfs_.bookmarks(full, false));
+  for (const BookmarkRow& row : there)
+    if (row.bookmark.peer == peer.str())
+      ZED_CHECK(zfs_.run("forget what " + peer.str() + " has of " + dataset.str(),
+                         {"destroy", full + "#" + row.word}));
+  return {};
+}
+
+Result<BookmarkRow> ZfsStore::find_bookmark(const DatasetName& dataset,
+                                            const CheckpointId& id) const {
+  ZED_TRY(auto there, zfs_.bookmarks(zfs_.full(dataset), false));
+  for (BookmarkRow& row : there)
+    if (row.bookmark.id == id) return std::move(row);
+  return no_snapshot("or bookmark with id " + id.str() + " of " + dataset.str());
+}
+
+Status ZfsStore::drop_newer_bookmarks(const DatasetName& dataset) {
+  const std::string full = zfs_.full(dataset);
+  ZED_TRY(auto bookmarks, zfs_.bookmarks(full, false));
+  if (bookmarks.empty()) return {};
+  ZED_TRY(auto snapshots, zfs_.snapshots(full));
+  const std::uint64_t newest = snapshots.empty() ? 0 : snapshots.back().createtxg;
+  for (const BookmarkRow& row : bookmarks)
+    if (row.bookmark.createtxg > newest)
+      ZED_CHECK(
+          zfs_.run("drop a bookmark of " + dataset.str(), {"destroy", full + "#" + row.word}));
+  return {};
+}
+
 Status ZfsStore::destroy_snapshot(const SnapshotName& snapshot) {
   Turns::Turn turn(turns_, {{snapshot.dataset}});
   ZED_TRY(auto found, find_snapshot(snapshot));
@@ -491,7 +563,8 @@ Status ZfsStore::destroy_snapshot(const SnapshotName& snapshot) {
   ZED_CHECK(transfers_.none_into(snapshot.dataset));
   // A name with nothing after '@' would mean another thing (sanoid issue 979).
   ZED_ASSERT(is_snapshot_word(snapshot.snapshot));
-  return status_of(zfs_.run("destroy " + snapshot.str(), {"destroy", zfs_.full(snapshot)}));
+  ZED_CHECK(zfs_.run("destroy " + snapshot.str(), {"destroy", zfs_.full(snapshot)}));
+  return drop_newer_bookmarks(snapshot.dataset);
 }
 
 }  // namespace zed::store::zfs

@@ -57,6 +57,9 @@ public:
   Status hold(const SnapshotName& snapshot, const std::string& tag) override;
   Status release(const SnapshotName& snapshot, const std::string& tag) override;
 
+  Status bookmark(const SnapshotName& snapshot, const NodeName& peer) override;
+  Status forget_bookmark(const DatasetName& dataset, const NodeName& peer) override;
+
   Result<std::unique_ptr<env::SendStream>> send(const env::SendRequest& request) override;
   Result<std::unique_ptr<env::ReceiveStream>> receive(const env::ReceiveRequest& request) override;
   Result<std::string> resume_token(const DatasetName& dataset,
@@ -107,6 +110,11 @@ private:
   /// have changed under it, and where no snapshot had to go nothing else shows it.
   void note_rollback(const Rollback& rollback);
   Status mark_reverted(const DatasetName& dataset, std::uint64_t txg);
+  /// For a process that may not run channel programs: not atomic, repaired at the next start.
+  Status apply_step_by_step(const Transaction& transaction);
+  Status destroy_whole(const std::string& what, const DatasetName& dataset);
+  /// Those that are missing.
+  Status make_parents(const DatasetName& dataset);
   /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
   Status make_below(const DatasetName& dataset, const std::string& what,
                     const Arguments& arguments);
@@ -125,9 +133,14 @@ private:
                                                       const Record& record,
                                                       const Snapshot& snapshot,
                                                       const Snapshot* base);
+  /// `base`: "@word", "#word" of a bookmark, or "" for a full stream.
   Result<std::unique_ptr<env::SendStream>> send_zfs(const env::SendRequest& request,
                                                     const Record& record, const Snapshot& snapshot,
-                                                    const Snapshot* base);
+                                                    const std::string& base,
+                                                    std::uint64_t base_guid);
+  Result<BookmarkRow> find_bookmark(const DatasetName& dataset, const CheckpointId& id) const;
+  /// A bookmark newer than the newest snapshot would keep a person's plain `zfs rollback` away.
+  Status drop_newer_bookmarks(const DatasetName& dataset);
   Result<Manifest> manifest(const Record& record, const Snapshot& snapshot);
   Status learn_hashes(const Record& record, const Snapshot& snapshot, int files, Index& index);
 
@@ -140,6 +153,7 @@ private:
   Status mark(const DatasetName& dataset, const Marker& marker, const env::ReceiveRequest& request,
               Arguments also = {});
   Status drop_partial(const Record& record);
+  Status has_room(const DatasetName& dataset, Bytes expected) const;
   Result<Snapshot> apply_arrival(const env::ReceiveRequest& request, const Arrival& arrival);
   Result<Snapshot> finish_stream(const DatasetName& dataset, const Record& record);
   /// Brings a dataset whose receive was cut off by a crash into order. True if it changed anything.

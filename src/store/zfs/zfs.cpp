@@ -77,6 +77,19 @@ Result<std::vector<SnapshotRow>> Zfs::snapshots(const std::string& full_name) co
   return rows;
 }
 
+Result<std::vector<BookmarkRow>> Zfs::bookmarks(const std::string& full_name, bool below) const {
+  Arguments arguments{"list", "-Hp", "-t", "bookmark", "-o", fast_columns};
+  if (below)
+    arguments.emplace_back("-r");
+  else
+    arguments.insert(arguments.end(), {"-d", "1"});
+  arguments.push_back(full_name);
+  ZED_TRY(auto text, run("list the bookmarks of " + full_name, std::move(arguments)));
+  auto rows = parse_bookmarks(text);
+  if (!below) std::erase_if(rows, [&](const BookmarkRow& row) { return row.dataset != full_name; });
+  return rows;
+}
+
 Result<std::map<std::string, Facts>>
 Zfs::snapshot_facts(const std::vector<std::string>& names) const {
   std::map<std::string, Facts> all;
@@ -126,8 +139,11 @@ Result<ProgramAnswer> Zfs::program(const std::string& what, const std::string& t
 
 Status Zfs::sync() const {
   ZED_TRY(auto output, commands_->run({"zpool", "sync", pool_}, {}));
-  if (!output.ok) return fail(error_of("sync pool " + pool_, output.err));
-  return {};
+  if (output.ok) return {};
+  Error error = error_of("sync pool " + pool_, output.err);
+  // Only root may: an ordinary user sees what was written a few seconds later.
+  if (error.code == ErrorCode::refused) return {};
+  return fail(std::move(error));
 }
 
 std::vector<Mount> Zfs::mounts() const {

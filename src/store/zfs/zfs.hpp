@@ -49,6 +49,8 @@ public:
   Result<std::vector<SnapshotRow>> all_snapshots() const;
   /// Of one dataset, every column.
   Result<std::vector<SnapshotRow>> snapshots(const std::string& full_name) const;
+  /// Our bookmarks of a dataset, with `below` of all under it too.
+  Result<std::vector<BookmarkRow>> bookmarks(const std::string& full_name, bool below) const;
   /// Everything about these snapshots; of some that vanish meanwhile nothing is said.
   Result<std::map<std::string, Facts>> snapshot_facts(const std::vector<std::string>& names) const;
 

@@ -103,6 +103,18 @@ TEST(ZfsOutput, SnapshotsAreOrderedByTransactionGroupAndNotByNameOrTime) {
   EXPECT_EQ(rows[2].creation, 1700000000);
 }
 
+TEST(ZfsOutput, OurBookmarksAreKnownByTheirNames) {
+  const std::string id = checkpoint_id(7).str();
+  auto rows = parse_bookmarks("a/d#zed:laptop:" + id + "\t42\t14\n" +
+                              "a/d#zed:b.lan:" + checkpoint_id(8).str() + "\t43\t12\n" +
+                              "a/d#mine\t1\t2\na/d#zed:x\t1\t2\na/d@zed:laptop:" + id +
+                              "\t1\t2\na/d#zed:laptop:" + id + "\tx\t2\n");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].bookmark, (Bookmark{"b.lan", checkpoint_id(8), 43, 12}));
+  EXPECT_EQ(rows[1].bookmark, (Bookmark{"laptop", checkpoint_id(7), 42, 14}));
+  EXPECT_EQ(rows[1].word, bookmark_word(*NodeName::parse("laptop"), checkpoint_id(7)));
+}
+
 TEST(ZfsOutput, MountsAndVersions) {
   auto mounts = parse_mounts("a/d /a/d zfs rw,noatime,xattr,noacl 0 0\n"
                              "a/d@two /a/d/.zfs/snapshot/two zfs ro,relatime,xattr,noacl 0 0\n"
