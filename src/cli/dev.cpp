@@ -8,16 +8,17 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/id.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/dev_fleet.hpp"
 #include "cli/dev_processes.hpp"
+#include "cli/orders.hpp"
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
+#include "net/files.hpp"
+#include "net/private_folder.hpp"
 
 namespace zed::cli {
 namespace {
@@ -41,27 +42,12 @@ Result<net::Fd> lock_folder(const fs::path& folder) {
   return file;
 }
 
-Status make_private_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::io, "cannot make " + folder.string() + ": " + error.message());
-  if (::chmod(folder.c_str(), 0700) != 0)
-    return fail(net::system_error(errno, "make " + folder.string() + " private"));
-  return {};
-}
-
+/// Called while the folder is locked.
 Status make_cookie(const fs::path& path) {
-  net::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file) return errno == EEXIST ? Status{} : fail(net::system_error(errno, "make the cookie"));
-  std::array<std::uint8_t, 16> bytes{};
-  if (::getentropy(bytes.data(), bytes.size()) != 0)
-    return fail(net::system_error(errno, "get random bytes"));
-  const std::string cookie = hex_of(bytes);
-  if (::write(file.get(), cookie.data(), cookie.size()) != static_cast<ssize_t>(cookie.size())) {
-    ::unlink(path.c_str());
-    return fail(ErrorCode::no_space, "the cookie could not be written to " + path.string());
-  }
-  return {};
+  std::error_code error;
+  if (fs::exists(path, error)) return {};
+  ZED_TRY(const std::string cookie, random_uuid());
+  return net::write_file_durably(path, cookie);
 }
 
 /// All names of its daemons, the controller first.
@@ -121,8 +107,8 @@ Result<DevFleet> fleet_for(const DevUp& command, const fs::path& folder) {
 
 Status prepare(DevFleet& fleet) {
   for (const std::string& name : daemons_of(fleet))
-    ZED_CHECK(make_private_folder(fleet.state_of(name)));
-  ZED_CHECK(make_private_folder(fs::path(fleet.folder) / "log"));
+    ZED_CHECK(net::make_private_folder(fleet.state_of(name)));
+  ZED_CHECK(net::make_private_folder(fs::path(fleet.folder) / "log"));
   ZED_CHECK(make_cookie(fleet.cookie()));
   // While anything runs, the ports and the socket are what the others know it by.
   if (running_of(fleet).empty()) {
@@ -338,7 +324,7 @@ Result<bool> stop_fleet(const DevFleet& fleet) {
 
 Result<ExitCode> carry_out(Context& context, const DevUp& command) {
   const fs::path folder = folder_of(command.folder, false);
-  ZED_CHECK(make_private_folder(folder));
+  ZED_CHECK(net::make_private_folder(folder));
   ZED_TRY(net::Fd lock, lock_folder(folder));
   ZED_TRY(DevFleet fleet, fleet_for(command, folder));
   ZED_CHECK(prepare(fleet));

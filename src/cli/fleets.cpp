@@ -1,15 +1,12 @@
 #include "cli/fleets.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
-#include <sys/stat.h>
-
 #include "base/clock.hpp"
-#include "base/json.hpp"
 #include "base/text.hpp"
-#include "net/fd.hpp"
+#include "net/files.hpp"
+#include "net/private_folder.hpp"
 #include "pki/authority.hpp"
 #include "pki/keys.hpp"
 #include "proc/launch.hpp"
@@ -30,15 +27,6 @@ bool is_fleet_name(const std::string& name) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '-' || c == '_' || c == '.';
          });
-}
-
-Status make_private(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return fail(ErrorCode::io, "create " + folder.string() + ": " + error.message());
-  if (::chmod(folder.c_str(), 0700) != 0)
-    return fail(net::system_error(errno, "make " + folder.string() + " private"));
-  return {};
 }
 
 Status save_identity(const KnownFleet& fleet, const net::TlsIdentity& identity) {
@@ -74,11 +62,8 @@ Result<KnownFleet> load_fleet(const std::string& name) {
                 "no fleet \"" + percent_encode(name.substr(0, 80)) + "\" is known to this machine",
                 known.empty() ? "zedctl login HOST --token TOKEN" : "known: " + join(known, ", "));
   const fs::path path = fleets_folder() / name / "fleet.json";
-  ZED_TRY(std::string text, proc::read_file(path));
-  auto value = parse_json(text);
-  auto fleet = value ? from_value<KnownFleet>(*value) : Result<KnownFleet>(fail(value.error()));
-  if (!fleet) return fail(std::move(fleet).error().with("read " + path.string()));
-  fleet->name = name;
+  ZED_TRY(KnownFleet fleet, net::read_record<KnownFleet>(path));
+  fleet.name = name;
   return fleet;
 }
 
@@ -94,7 +79,7 @@ Result<std::optional<KnownFleet>> current_fleet() {
 }
 
 Status switch_to(const std::string& name) {
-  ZED_CHECK(make_private(fleets_folder()));
+  ZED_CHECK(net::make_private_folder(fleets_folder()));
   return proc::write_file_durably(fleets_folder() / "current", name + "\n");
 }
 
@@ -103,11 +88,11 @@ Status save_fleet(const KnownFleet& fleet, const http::Membership& membership) {
     return fail(ErrorCode::invalid, "\"" + fleet.name.substr(0, 80) + "\" cannot name a fleet",
                 "give --as NAME: letters, digits, '-', '_' and '.'");
   const fs::path folder = folder_of(fleet);
-  ZED_CHECK(make_private(fleets_folder()));
-  ZED_CHECK(make_private(folder));
+  ZED_CHECK(net::make_private_folder(fleets_folder()));
+  ZED_CHECK(net::make_private_folder(folder));
   ZED_CHECK(proc::write_file_durably(folder / "ca.pem", membership.roots));
   ZED_CHECK(save_identity(fleet, membership.identity));
-  return proc::write_file_durably(folder / "fleet.json", to_json_pretty(to_value(fleet)));
+  return net::write_record(folder / "fleet.json", fleet);
 }
 
 Result<http::RemoteDoor> door_of(const KnownFleet& fleet) {
