@@ -105,6 +105,7 @@ Properties checkpoint_properties(const LiveAttempt& live, const Wish& wish, Chec
   if (request.step) properties[property::step] = std::to_string(*request.step);
   if (wish.numbered) properties[request_property] = std::to_string(request.number);
   add_metrics(properties, request.metrics);
+  add_origins(properties, live.launch);
   return properties;
 }
 
@@ -435,9 +436,9 @@ void end_checkpoints(Machine& m, LiveAttempt& live) {
 bool was_rolled_back(const Machine& m, const Dataset& dataset) {
   if (dataset.property(property::type) != "job") return false;
   if (dataset.property(property::home) != m.name.str()) return false;
-  std::string at = dataset.property(property::checkpoint);
   if (!dataset.property(property::intent).empty()) return false;
   if (!dataset.property(property::reverted).empty()) return true;
+  std::string at = dataset.property(property::checkpoint);
   return !at.empty() && dataset.find(at) == nullptr;
 }
 

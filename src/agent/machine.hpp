@@ -134,6 +134,13 @@ struct Transfer {
   std::optional<Instant> last_progress;
 };
 
+/// An import under way. Code is imported in turn: which dataset it becomes is known at its end.
+struct Importing {
+  Step step;
+  ImportFiles action;
+  Turn turn;
+};
+
 /// A fork, or a replica's return to its home's history, that waits for transfers and processes to
 /// end.
 struct WaitingFork {
@@ -223,7 +230,7 @@ struct Machine {
 
   std::map<AttemptKey, LiveAttempt> attempts;
   std::map<StepId, Transfer> transfers;
-  std::map<StepId, std::pair<Step, ImportFiles>> imports;
+  std::map<StepId, Importing> imports;
   std::vector<WaitingFork> waiting_forks;
   std::set<DatasetName> forking;  ///< their fork procedure holds the turn or waits for it
 

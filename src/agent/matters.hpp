@@ -48,6 +48,8 @@ void adopt_attempts(Machine& m, const std::vector<env::FoundAttempt>& found);
 void close_found_attempts(Machine& m);
 void start_attempt(Machine& m, const Step& step, const StartAttempt& action);
 void stop_attempt(Machine& m, const Step& step, const StopAttempt& action);
+/// What the snapshots of an attempt tell of its code and data.
+void add_origins(Properties& properties, const env::LaunchRequest& launch);
 /// Begins or hardens a stop.
 void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& reason);
 /// Asks a job that is being stopped to do so itself, once it is durable that it was asked: it may

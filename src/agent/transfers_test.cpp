@@ -200,6 +200,26 @@ TEST(Transfers, ACancelledStepEndsItsTransfer) {
   EXPECT_EQ(b.answer_to(step)->error->code, ErrorCode::cancelled);
 }
 
+TEST(Transfers, CodeIsImportedInTurnAndFoundByItsContent) {
+  Bench b;
+  b.start();
+  const ImportFiles one{*DatasetName::parse(code_root), "/home/me/one", "v1", {}, {}, {}, {}};
+  ImportFiles two = one;
+  two.path = "/home/me/two";
+  b.order(one);
+  const StepId first = b.last_step();
+  b.order(two);
+  ASSERT_EQ(b.imports.size(), 1u) << "they might make one dataset";
+  const auto content = id<CheckpointId>("content");
+  const DatasetName code = code_dataset(content);
+  must(b.store.create(code, {{property::uuid, content.str()}, {property::type, "code"}}));
+  must(b.store.snapshot(SnapshotName{code, "v1"}, {{property::id, content.str()}}));
+  b.feed(ImportEnded{first, b.seen(code.str()).snapshots.at(0)});
+  EXPECT_EQ(b.answer_to(first)->snapshot, content);
+  EXPECT_EQ(b.said<DatasetChanged>().back().dataset.name, code);
+  EXPECT_EQ(b.imports.size(), 2u);
+}
+
 TEST(Transfers, AnImportIsDoneOnce) {
   Bench b;
   b.start();

@@ -125,10 +125,12 @@ struct Prune {
   using Reply = PruneReply;
   std::string job;
   std::optional<Retention> keep;  ///< replaces the cluster file's
+  bool branches = false;  ///< of the abandoned timelines instead, each by the same `keep`
   bool dry_run = false;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
     visit("keep", self.keep);
+    visit("branches", self.branches);
     visit("dry_run", self.dry_run);
   }
 };
@@ -144,6 +146,8 @@ struct RunJob {
   std::map<std::string, std::string> env;
   std::string code;  ///< folder, absolute, on `node`; empty: none
   std::string node;  ///< whose disk `code` names; empty: the controller's machine
+  std::string setup;  ///< shell command, once a node and content, before the command; empty: none
+  std::optional<Millis> setup_timeout;  ///< none: an hour
   std::string model;
   std::vector<std::string> data;
   Requirement requirement;
@@ -159,6 +163,8 @@ struct RunJob {
     visit("env", self.env);
     visit("code", self.code);
     visit("node", self.node);
+    visit("setup", self.setup);
+    visit("setup_timeout", self.setup_timeout);
     visit("model", self.model);
     visit("data", self.data);
     visit("requirement", self.requirement);

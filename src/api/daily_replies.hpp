@@ -153,7 +153,7 @@ struct MetricsReply {
 
 /// One fact of two checkpoints; empty where it is not there.
 struct FactDifference {
-  std::string kind;  ///< command, environment, parameter, package, metric, property
+  std::string kind;  ///< command, environment, code, data, parameter, package, metric
   std::string name;
   std::string a;
   std::string b;

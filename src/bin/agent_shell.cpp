@@ -14,19 +14,19 @@
 #include "net/system.hpp"
 #include "proc/job_log.hpp"
 #include "proc/job_user.hpp"
+#include "proc/setup_folder.hpp"
+#include "store/files/sha256.hpp"
 
 namespace zed::bin {
 namespace {
 
 constexpr Millis tick_every = Millis{250};
-// A probe costs the driver some work and us a process: often only while a job
-// may break a GPU.
+// A probe costs the driver some work and us a process: often only while a job may break a GPU.
 constexpr Millis probe_busy = seconds(10);
 constexpr Millis probe_idle = seconds(60);
 constexpr Millis sleep_that_counts = seconds(2);
 
-/// Where a store keeps a dataset may change; a takeover finds the journal's
-/// copy by this name.
+/// Where a store keeps a dataset may change; a takeover finds the journal's copy by this name.
 Status link_to(const std::filesystem::path& target, const std::filesystem::path& name) {
   std::error_code error;
   std::filesystem::path temporary = name;
@@ -49,6 +49,17 @@ const char* visibility_variable(GpuVendor vendor) {
   case GpuVendor::other: return nullptr;
   }
   return nullptr;
+}
+
+/// What stands for a setup on this node: two jobs of the same one share what it installs. What Zed
+/// itself says to a job is no part of it, or no two would.
+std::string setup_key(const env::LaunchRequest& request, const std::string& user) {
+  std::string text = request.setup->command;
+  for (const std::string& part : {request.content ? request.content->str() : "", user})
+    text += '\0' + part;
+  for (const auto& [name, value] : request.env)
+    if (!name.starts_with("ZED_")) text.append(1, '\0').append(name).append("=").append(value);
+  return store::hex_of(store::sha256(std::as_bytes(std::span(text)))).substr(0, 32);
 }
 
 /// Where the node keeps what is its own: a dataset, which is there whoever mounts the pool next.
@@ -87,8 +98,7 @@ struct AgentShell::Performer {
   }
 
   void operator()(const agent::LaunchAttempt& e) const { shell.launch(e); }
-  // An order to a supervisor that is gone is lost: the end of its attempt is on
-  // its way.
+  // An order to a supervisor that is gone is lost: the end of its attempt is on its way.
   void operator()(const agent::StopProcesses& e) const {
     (void)shell.attempts_->order(e.job, e.generation, proc::StopOrder{e.mode});
   }
@@ -190,8 +200,7 @@ struct AgentShell::Performer {
     off_loop<Result<NodeReply>>(shell.question_workers_, std::move(work), done);
   }
 
-  /// Blocking work, its result handed to `done` on the loop; a full queue is
-  /// such a result too.
+  /// Blocking work, its result handed to `done` on the loop; a full queue is such a result too.
   template <class T, class Work, class Done>
   void off_loop(net::WorkerPool& workers, Work work, Done done) const {
     if (auto posted = workers.run<T>(std::move(work), done); !posted)
@@ -209,7 +218,7 @@ AgentShell::AgentShell(net::Loop& loop, AgentConfig config, env::Store& store, e
     : loop_(loop), config_(std::move(config)), store_(store), gpus_(gpus), files_(std::move(files)),
       state_(ids_), store_workers_(loop, 8, 4096), file_worker_(loop, 1, 4096),
       launch_workers_(loop, 4, 4096), question_workers_(loop, 4, 256), probe_worker_(loop, 1, 1),
-      tick_timer_(loop), probe_timer_(loop) {}
+      host_workers_(loop, 4, 64), tick_timer_(loop), probe_timer_(loop) {}
 
 AgentShell::~AgentShell() {
   // Their threads are waited for, and what they send goes on at the next run.
@@ -353,8 +362,7 @@ void AgentShell::probe_gpus() {
   probing_ = probe_worker_.run<Probed>([&gpus = gpus_] { return gpus.probe(); }, done).has_value();
 }
 
-/// Jobs of another user pass through these folders to their own; they cannot
-/// list them.
+/// Jobs of another user pass through these folders to their own; they cannot list them.
 Status AgentShell::let_jobs_in() const {
   if (config_.jobs_as_self || ::geteuid() != 0) return {};
   for (const auto& folder : {config_.state_folder, config_.run_folder})
@@ -375,6 +383,24 @@ Status AgentShell::choose_user(proc::Launch& launch) const {
   net::Fd folder(::open(launch.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return fail(net::system_error(errno, "open " + launch.directory));
   return proc::give_to(folder.get(), *user);
+}
+
+/// Where its setup keeps what it installs, and that it is found there by name.
+Status AgentShell::prepare_setup(proc::Launch& launch) const {
+  if (!launch.request.setup) return {};
+  std::optional<proc::JobUser> user;
+  if (launch.uid) {
+    ZED_TRY(user, proc::user_of_jobs(launch.request.run_as));
+  }
+  auto& environment = launch.environment;
+  const auto setups = config_.state_folder / "setup";
+  const auto folder = setups / setup_key(launch.request, user ? user->name : "");
+  ZED_CHECK(proc::make_setup_folder(folder, user));
+  proc::drop_unused_setups(setups);
+  launch.setup_folder = folder.string();
+  environment["ZED_SETUP_DIR"] = (folder / "files").string();
+  environment["PATH"] = proc::setup_search_path(folder, environment["PATH"]);
+  return {};
 }
 
 Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
@@ -419,6 +445,7 @@ Result<proc::Launch> AgentShell::prepare(const env::LaunchRequest& request) {
                      std::to_string(request.attempt.generation.counter);
   launch.control_socket = config_.run_folder / ("s-" + mark);
   environment["ZED_SOCKET"] = config_.run_folder / ("j-" + mark);
+  ZED_CHECK(prepare_setup(launch));
   return launch;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,6 +70,7 @@ private:
   void send_to_host(const agent::StartHostSend& effect);
   Status let_jobs_in() const;
   Status choose_user(proc::Launch& launch) const;
+  Status prepare_setup(proc::Launch& launch) const;
   Result<proc::Launch> prepare(const env::LaunchRequest& request);
   Status open_job_socket(const proc::Launch& launch);
   proc::JobSocket* socket_of(agent::JobConnection connection);

@@ -27,4 +27,7 @@ struct CopyOptions {
 Result<std::string> copy_files(const std::vector<modelio::SourceEntry>& entries,
                                const std::filesystem::path& target, const CopyOptions& options);
 
+/// The SHA-256 of a file as hexadecimal digits. Blocks. Errors: `not_found`, `io`.
+Result<std::string> digest_of_file(const std::filesystem::path& path);
+
 }  // namespace zed::bin

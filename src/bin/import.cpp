@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "model/properties.hpp"
 #include "modelio/source_files.hpp"
+#include "store/files/sha256.hpp"
 
 namespace zed::bin {
 namespace {
@@ -99,6 +100,7 @@ Result<Properties> with_facts(const std::vector<modelio::SourceEntry>& entries, 
 
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
                               const ReportCopied& report) {
+  if (import.dataset.str() == code_root) return import_code(store, import, report);
   if (auto present = store.inspect(import.dataset))
     if (const Snapshot* done = present->find(import.snapshot)) {
       ZED_CHECK(store.change(import.dataset, complete(), true));
@@ -121,6 +123,74 @@ Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
   if (!sum.empty()) ZED_CHECK(store.set(import.dataset, {{"sha256", sum}}));
   ZED_TRY(auto name, SnapshotName::of(import.dataset, import.snapshot_name));
   return store.seal(name, {{property::id, import.snapshot.str()}}, complete());
+}
+
+namespace {
+
+/// One line an entry that two copies of the same code agree upon, wherever they lie.
+Result<std::string> line_of(const modelio::SourceEntry& entry) {
+  using Kind = modelio::SourceEntry::Kind;
+  std::error_code error;
+  if (entry.kind == Kind::folder) return "folder " + entry.name + "\n";
+  if (entry.kind == Kind::link) {
+    const std::string target = fs::read_symlink(entry.path, error).string();
+    if (error) return fail(ErrorCode::io, "read " + entry.path.string() + ": " + error.message());
+    return "link " + entry.name + '\0' + target + "\n";
+  }
+  const auto mode = fs::status(entry.path, error).permissions();
+  const bool runs = (mode & fs::perms::owner_exec) != fs::perms::none;
+  ZED_TRY(const std::string sum, digest_of_file(entry.path));
+  return (runs ? "program " : "file ") + entry.name + '\0' + sum + "\n";
+}
+
+/// What stands for these files: 128 bits of the SHA-256 of their names, contents and whether they
+/// are programs.
+Result<CheckpointId> content_of(const std::vector<modelio::SourceEntry>& entries) {
+  std::vector<std::string> lines;
+  for (const modelio::SourceEntry& entry : entries) {
+    ZED_TRY(lines.emplace_back(), line_of(entry));
+  }
+  std::sort(lines.begin(), lines.end());
+  const std::string text = join(lines, "");
+  const auto digest = store::sha256(std::as_bytes(std::span(text)));
+  CheckpointId content;
+  std::copy_n(digest.begin(), content.bytes.size(), content.bytes.begin());
+  return content;
+}
+
+Result<CheckpointId> content_below(const fs::path& folder) {
+  ZED_TRY(const auto entries, modelio::list_source(folder, {}));
+  return content_of(entries);
+}
+
+}  // namespace
+
+Result<Snapshot> import_code(env::Store& store, const ImportFiles& import,
+                             const ReportCopied& report) {
+  constexpr int most_tries = 3;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    ZED_TRY(auto entries, modelio::list_source(import.path, {true, false}));
+    ZED_TRY(const CheckpointId content, content_of(entries));
+    ImportFiles named = import;
+    named.dataset = code_dataset(content);
+    named.snapshot = content;
+    named.properties[property::uuid] = content.str();
+    if (auto present = store.inspect(named.dataset))
+      if (const Snapshot* done = present->find(content)) {
+        ZED_CHECK(store.change(named.dataset, complete(), true));
+        return *done;
+      }
+    ZED_CHECK(make_room(store, named, named.properties));
+    ZED_TRY(fs::path live, store.open_live(named.dataset));
+    ZED_CHECK(check_outside(import.path, live));
+    ZED_CHECK(copy_files(entries, live, {false, report}));
+    ZED_TRY(const CheckpointId copied, content_below(live));
+    ZED_TRY(auto name, SnapshotName::of(named.dataset, named.snapshot_name));
+    if (copied == content) return store.seal(name, {{property::id, content.str()}}, complete());
+    ZED_CHECK(store.destroy(named.dataset));
+  }
+  return fail(ErrorCode::busy, import.path + " changes while it is packed",
+              "try again when nothing writes to it");
 }
 
 Status finish_imports(env::Store& store) {

@@ -17,6 +17,11 @@ namespace zed::bin {
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
                               const ReportCopied& report = {});
 
+/// Submitted code: into `zed/code/<content>`, unless that is there. Called by import_files() for what
+/// goes into `zed/code`. Errors: those, and `busy` (the folder changes all the time).
+Result<Snapshot> import_code(env::Store& store, const ImportFiles& import,
+                             const ReportCopied& report = {});
+
 /// Does what is left of imports that were cut off after their snapshot: the datasets become
 /// readonly and are no longer marked. Called before anything else uses the store. One that cannot
 /// be finished is logged and left as it is, to be tried again at the next start. Blocks. Errors:

@@ -267,5 +267,56 @@ TEST_F(Import, done_already_is_done) {
   EXPECT_NE(error_of(other).find("is there already"), std::string::npos);
 }
 
+ImportFiles order_of_code(const fs::path& folder) {
+  ImportFiles import;
+  import.dataset = *DatasetName::parse(code_root);
+  import.path = folder.string();
+  import.snapshot_name = "v1";
+  import.properties = {{ "type", "code" }};
+  return import;
+}
+
+TEST_F(Import, code_is_known_by_its_content) {
+  write("one/train.py", "print()");
+  write("one/lib/util.py", "x = 1");
+  write("one/notes.txt", "not for the fleet");
+  write("one/.zedignore", "notes.txt\n.zedignore\n");
+  write("two/train.py", "print()");
+  write("two/lib/util.py", "x = 1");
+  auto one = import_files(*store_, order_of_code(root_ / "files/one"));
+  auto two = import_files(*store_, order_of_code(root_ / "files/two"));
+  ASSERT_TRUE(one && two) << one.error().describe();
+  EXPECT_EQ(one->id, two->id);
+  auto kept = store_->inspect(code_dataset(one->id));
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->uuid, DatasetId{one->id.bytes});
+  EXPECT_TRUE(kept->readonly);
+  EXPECT_EQ(kept->snapshots.size(), 1U);
+
+  fs::permissions(root_ / "files/two/train.py", fs::perms::owner_exec, fs::perm_options::add);
+  auto program = import_files(*store_, order_of_code(root_ / "files/two"));
+  ASSERT_TRUE(program);
+  EXPECT_NE(program->id, one->id);
+  write("two/train.py", "print(2)");
+  auto edited = import_files(*store_, order_of_code(root_ / "files/two"));
+  ASSERT_TRUE(edited);
+  EXPECT_NE(edited->id, program->id);
+}
+
+TEST_F(Import, code_that_was_cut_off_is_packed_anew) {
+  write("one/train.py", "print()");
+  auto whole = import_files(*store_, order_of_code(root_ / "files/one"));
+  ASSERT_TRUE(whole);
+  const DatasetName name = code_dataset(whole->id);
+  ASSERT_TRUE(store_->destroy(name));
+  ASSERT_TRUE(store_->create(name, {{"importing", whole->id.str()}, {"uuid", whole->id.str()}}));
+  auto again = import_files(*store_, order_of_code(root_ / "files/one"));
+  ASSERT_TRUE(again) << again.error().describe();
+  EXPECT_EQ(again->id, whole->id);
+  auto files = store_->snapshot_path({name, "v1"});
+  ASSERT_TRUE(files);
+  EXPECT_TRUE(fs::exists(*files / "train.py"));
+}
+
 }  // namespace
 }  // namespace zed::bin

@@ -64,6 +64,7 @@ Result<ExitCode> carry_out(Context& context, const AdoptCommand& command) {
 Result<ExitCode> carry_out(Context& context, const PruneCommand& command) {
   api::Prune request;
   request.job = command.job;
+  request.branches = command.branches;
   request.dry_run = command.dry_run;
   if (!command.keep.empty()) {
     ZED_TRY(request.keep, parse_retention(command.keep));

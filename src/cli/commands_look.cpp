@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/orders.hpp"
 #include "cli/csv.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
@@ -118,6 +119,14 @@ struct LogReader {
   }
 };
 
+/// A job that waits for a place, or for its files, has no log yet.
+bool is_to_come(Context& context, const std::string& job) {
+  auto client = context.client();
+  if (!client) return false;
+  auto why = (*client)->call(api::WhyJob{job});
+  return why && !is_over(why->job.state);
+}
+
 /// The number of the newest event, 0 if there is none.
 Result<std::uint64_t> newest_event(http::Client& client) {
   ZED_TRY(auto events, client.call(api::ListEvents{0, 1}));
@@ -205,8 +214,11 @@ Result<ExitCode> carry_out(Context& context, const LogsCommand& command) {
     const ErrorCode code = more ? ErrorCode::internal : more.error().code;
     if (!more && code == ErrorCode::cancelled) break;
     // A node or a controller that is away comes back, or the job goes on elsewhere.
-    const bool may_come_back = command.follow && is_retryable(code) && away < reconnect_limit;
-    if (!more && !may_come_back) return fail(std::move(more).error());
+    const bool may_come_back = is_retryable(code) && away < reconnect_limit;
+    const bool waits =
+        command.follow &&
+        (may_come_back || (code == ErrorCode::not_found && is_to_come(context, command.job)));
+    if (!more && !waits) return fail(std::move(more).error());
     if (!more && away.value == 0)
       context.note("the log cannot be read now: " + printable(more.error().describe()) +
                    "; trying on\n");

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/orders.hpp"
@@ -77,6 +78,7 @@ Result<api::RunJob> request_of(const RunCommand& command) {
   request.name = command.name;
   request.argv = command.argv;
   request.node = command.code_on;
+  request.setup = command.setup;
   request.model = command.model;
   request.data = command.data;
   request.checkpoint_every = command.checkpoint_every;
@@ -89,6 +91,9 @@ Result<api::RunJob> request_of(const RunCommand& command) {
   ZED_TRY(request.prefer, parse_preference(command.prefer));
   if (!command.timeout.empty()) {
     ZED_TRY(request.timeout, spec::parse_duration(command.timeout));
+  }
+  if (!command.setup_timeout.empty()) {
+    ZED_TRY(request.setup_timeout, spec::parse_duration(command.setup_timeout));
   }
   return request;
 }
@@ -142,12 +147,17 @@ private:
     if (!reply) return fail(std::move(reply).error());
     if (reply->lines.empty()) return false;
     offset_ = reply->end;
-    std::string text;
-    for (const LogLine& line : reply->lines)
-      text += render(line, false, context_.view());
-    context_.print(text);
+    show(*reply);
     printed_ = true;
     return true;
+  }
+
+  void show(const api::LogReply& page) const {
+    if (context_.options().json) return context_.print(to_json(api::encode_reply(page)) + "\n");
+    std::string text;
+    for (const LogLine& line : page.lines)
+      text += render(line, false, context_.view());
+    context_.print(text);
   }
 
   /// Whether nothing more can come although the job is over: the log's last page may have become
@@ -181,6 +191,7 @@ private:
 
   Result<ExitCode> end() const {
     context_.note(sentence_of(job_) + "\n");
+    if (context_.options().json) print_reply(context_, api::JobReply{job_});
     return job_.state == JobState::succeeded ? ExitCode::done : ExitCode::error;
   }
 
@@ -199,11 +210,9 @@ private:
 Result<ExitCode> carry_out(Context& context, const RunCommand& command) {
   ZED_TRY(api::RunJob request, request_of(command));
   ZED_TRY(auto reply, submit(context, request));
-  const bool follows = !command.detach && !context.options().json && !context.options().csv;
-  if (!follows) {
-    print_reply(context, reply);
-    return ExitCode::done;
-  }
+  const bool follows = !command.detach && !context.options().csv;
+  if (!follows || context.options().json) print_reply(context, reply);
+  if (!follows) return ExitCode::done;
   const std::string name = printable(reply.job.name);
   context.note(name + " is submitted" + (request.code.empty() ? "" : " with " + request.code) +
                "; Ctrl-C leaves it running\n");

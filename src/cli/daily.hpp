@@ -13,6 +13,8 @@ struct RunCommand {
   std::string code;      ///< folder; empty: the one we are in, if the command names a file of it
   bool no_code = false;  ///< none, whatever the command names
   std::string code_on;   ///< whose disk `code` is on
+  std::string setup;     ///< shell command before the first start
+  std::string setup_timeout;
   std::string model;
   std::vector<std::string> data;
   std::vector<std::string> env;  ///< "NAME=VALUE", or "NAME" for our own value
@@ -57,6 +59,7 @@ struct AdoptCommand {
 struct PruneCommand {
   std::string job;
   std::vector<std::string> keep;  ///< "last=5"
+  bool branches = false;
   bool dry_run = false;
 };
 struct ExecCommand {

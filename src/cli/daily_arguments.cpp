@@ -76,6 +76,9 @@ void DailyArguments::add_run(const Add& add) {
   run->add_flag("--no-code", run_.no_code, "submit no folder")->excludes(code);
   run->add_option("--code-on", run_.code_on, "whose disk the folder is on (the controller's)")
       ->type_name("NODE");
+  run->add_option("--setup", run_.setup, "shell command, once a node and code, before the command")
+      ->type_name("COMMAND");
+  run->add_option("--setup-timeout", run_.setup_timeout, "of that (1 hour)")->type_name("TIME");
   run->add_option("--model", run_.model, "readable at ZED_MODEL_DIR")->type_name("MODEL");
   several(run, "--data", run_.data, "readable at ZED_DATA_DIR", "DATASET");
   several(run, "-e,--env", run_.env, "for the job; NAME alone: as it is here", "NAME=VALUE");
@@ -132,6 +135,7 @@ void DailyArguments::add_orders(const Add& add) {
   positional(prune, "JOB", prune_.job);
   several(prune, "--keep", prune_.keep,
           "last=5, best=3, metric=loss, mode=min, every=10 (the cluster file's)", "KEY=VALUE");
+  prune->add_flag("--branches", prune_.branches, "those of abandoned timelines instead");
   prune->add_flag("-n,--dry-run", prune_.dry_run, "only say what would go");
   add("man", "the manual page, for man -l -", [] { return ManualCommand{}; });
 }

@@ -16,6 +16,7 @@
 #include "base/json.hpp"
 #include "cli/arguments.hpp"
 #include "cli/csv.hpp"
+#include "cli/golden_test.hpp"
 #include "cli/man.hpp"
 #include "cli/plot.hpp"
 #include "cli/render.hpp"
@@ -57,15 +58,8 @@ MetricSeries series(std::vector<double> steps, std::vector<double> values) {
 }
 
 TEST(Plot, FallsFromTopLeftToBottomRight) {
-  View view;
-  const std::string text =
-      plot(series({1, 2, 3}, {3, 2, 1}), {{2, "epoch-2"}, {99, "outside"}}, {24, 4}, view);
-  EXPECT_EQ(text, "3 |⠉⠒⠢⠤⣀⡀\n"
-                  "  |     ⠈⠉⠒⠢⠤⣀⡀\n"
-                  "  |           ⠈⠑⠒⠤⣀⡀\n"
-                  "1 |                ⠈⠑⠒⠤⣀\n"
-                  "   1                   3\n"
-                  "             ^\n");
+  expect_golden("plot", plot(series({1, 2, 3}, {3, 2, 1}), {{2, "epoch-2"}, {99, "outside"}},
+                             {24, 4}, View{}));
 }
 
 TEST(Plot, OneValueAndEqualOnesAreALine) {
@@ -84,7 +78,7 @@ TEST(TextDiff, ShowsHunksWithContext) {
     a += std::to_string(i) + "\n";
     b += i == 10 ? "ten\n" : std::to_string(i) + "\n";
   }
-  EXPECT_EQ(unified_diff(a, b, view), "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n");
+  expect_golden("text_diff", unified_diff(a, b, view) + unified_diff(a, b, coloured()));
   EXPECT_EQ(unified_diff(a, a, view), "");
   EXPECT_EQ(unified_diff("", "x\n", view), "@@ -1,0 +1,1 @@\n+x\n");
   EXPECT_EQ(unified_diff("x\n", "", view), "@@ -1,1 +1,0 @@\n-x\n");
@@ -160,6 +154,85 @@ TEST(Manual, HasEveryCommandAndEscapesItsText) {
     EXPECT_THAT(page, HasSubstr("\\fBzedctl " + std::string(command) + "\\fR")) << command;
   EXPECT_THAT(page, HasSubstr("\\fB\\-\\-requires\\fR \\fIKEY=VALUE\\fR"));
   EXPECT_EQ(page.find("\n-"), std::string::npos);
+}
+
+api::GpuRow gpu_row(const std::string& node, std::vector<std::string> jobs) {
+  api::GpuRow row;
+  row.node = node;
+  row.gpu.model = "NVIDIA A100-SXM4-80GB";
+  row.gpu.uuid = "GPU-1";
+  row.gpu.vram_reported = gibibytes(80);
+  row.gpu.vram_nominal_gb = 80;
+  row.jobs = std::move(jobs);
+  return row;
+}
+
+TEST(Render, GpusAndDatasets) {
+  api::GpusReply gpus;
+  gpus.gpus = {gpu_row("server", {"finetune"}), gpu_row("server", {}), gpu_row("spare", {})};
+  gpus.gpus[2].status = NodeStatus::lost;
+  gpus.gpus[2].gpu.health = GpuHealth::lost;
+  gpus.gpus[2].gpu.why = "fell off the bus";
+  expect_all_forms("gpus", gpus);
+  api::DatasetRow row;
+  row.dataset = "jobs/finetune-001";
+  row.type = "job";
+  row.name = "finetune";
+  row.home = "server";
+  row.used = gibibytes(3);
+  row.snapshots = 20;
+  row.newest = "@epoch-20";
+  row.copies = {{"server", gibibytes(3), 20, "@epoch-20", true, true},
+                {"spare", gibibytes(2), 12, "@epoch-12", false, false}};
+  expect_all_forms("datasets", api::DatasetsReply{{row}});
+}
+
+TEST(Render, FilesAndMetrics) {
+  api::FilesReply files;
+  files.place = {"server", "jobs/finetune-001", "@epoch-20"};
+  files.files = {{"src", FileKind::folder, {}, 0755, before(minutes(90)), "", ""},
+                 {"src/train.py", FileKind::file, kibibytes(12), 0755, before(minutes(90)), "", ""},
+                 {"latest", FileKind::link, {}, 0777, before(minutes(5)), "", "ckpt/epoch-20"}};
+  expect_all_forms("files", files);
+  api::MetricsReply metrics;
+  metrics.job = "finetune";
+  metrics.place = files.place;
+  metrics.series = {series({1, 2, 3, 4}, {3, 1.5, 1, 0.9})};
+  metrics.checkpoints = {{"epoch-2", 2, 2}, {"epoch-4", 4, 4}};
+  metrics.other_names = {"accuracy", "rate"};
+  expect_golden("metrics", render(metrics, plain(60)));
+}
+
+TEST(Render, DiffReplicateAndPrune) {
+  api::DiffReply diff;
+  diff.a = {"server", "jobs/finetune-001", "@epoch-5"};
+  diff.b = {"server", "jobs/finetune-001", "@epoch-20"};
+  diff.facts = {{"code", "", "0123456789ab", "fedcba987654"},
+                {"data", "datasets/digits", "datasets/digits@v1", "datasets/digits@v2"},
+                {"metric", "loss", "0.5", "0.1"},
+                {"parameter", "lr", "", "0.01"}};
+  diff.files = {{"train.py", api::FileChange::changed, kibibytes(3), kibibytes(4)},
+                {"ckpt/epoch-20.npz", api::FileChange::added, {}, mebibytes(80)}};
+  expect_all_forms("diff", diff);
+  expect_golden("replicate", render(api::ReplicateReply{"jobs/finetune-001",
+                                                        "server",
+                                                        "spare",
+                                                        {"epoch-19", "epoch-20"},
+                                                        mebibytes(160),
+                                                        true,
+                                                        "@epoch-20"},
+                                    plain()));
+  api::PruneReply prune;
+  prune.job = "finetune";
+  prune.keep = "last 5, best 3 by loss (min)";
+  prune.pruned = {{"server", "jobs/finetune-001", "@epoch-1", mebibytes(80)},
+                  {"spare", "jobs/finetune-001.t3-1", "@epoch-2", mebibytes(80)}};
+  prune.kept = 8;
+  prune.frees = mebibytes(160);
+  prune.dry_run = true;
+  expect_all_forms("prune", prune);
+  prune.pruned.clear();
+  expect_golden("prune_nothing", render(prune, plain()));
 }
 
 /// A terminal must not obey what a name or a metric says.

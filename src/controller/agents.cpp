@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/imports.hpp"
 #include "controller/machine.hpp"
 #include "controller/queueing.hpp"
 #include "controller/timelines.hpp"
@@ -279,6 +280,7 @@ void MessageHandler::operator()(const StepResult& result) const {
   if (is_start && outcome->error) on_start_refused(m, *outcome);
   if (is_create && outcome->error) on_create_failed(m, *outcome);
   if (is_stop && !outcome->error) on_stop_done(m, *outcome);
+  note_packed(m, *outcome);
   answer_need(m, *outcome);
   m.look_at(outcome->owner);
   m.policies_due = true;

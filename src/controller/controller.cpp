@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/imports.hpp"
 #include "controller/machine.hpp"
 
 namespace zed::controller {
@@ -141,6 +142,7 @@ void on_tick(Machine& m) {
   grant_leases(m);
   tend_second(m);
   import_declared(m);
+  collect_code(m);
   if (!m.desired.expiries.empty()) expire_branches(m);
   if (m.policies_due || is_round_due(m)) run_policies(m);
   compact_if_large(m);

@@ -254,19 +254,82 @@ TEST(Replicate, BringsAllThatIsMissingAndNoMore) {
             ErrorCode::not_found);
 }
 
+TEST(Replicate, GoesOnFromAnotherNodeWhenItsSenderGoes) {
+  World world = trained(2);
+  const bool on_laptop = world.holds("laptop", "finetune") != "-";
+  const std::string other = on_laptop ? "workstation" : "laptop";
+  world.agent(other).swallows.insert("receive-snapshot");
+  world.deliver(Requested{77, api::Replicate{"finetune", other, false}, {"tester", "test"}});
+  world.settle();
+  EXPECT_TRUE(world.was_told(other, "receive-snapshot"));
+  world.agent(other).swallows.clear();
+  // It counts as lost much later: nobody else has a reason yet to copy anything there.
+  world.goes_silent("server");
+  world.pass(seconds(4));
+  EXPECT_EQ(world.holds(other, "finetune"), "epoch-1 epoch-2");
+}
+
+TEST(Replicate, TriesAgainAfterAFailureThatMayPass) {
+  World world = trained(2);
+  const bool on_laptop = world.holds("laptop", "finetune") != "-";
+  const std::string other = on_laptop ? "workstation" : "laptop";
+  world.agent(other).swallows.insert("receive-snapshot");
+  world.deliver(Requested{77, api::Replicate{"finetune", other, false}, {"tester", "test"}});
+  world.settle();
+  auto& orders = world.agent(other).orders;
+  const PlanStep step = orders.back();
+  world.agent(other).swallows.clear();
+  StepResult failed;
+  failed.step = step.id;
+  failed.error = Error{ErrorCode::timeout, "the other end was silent", {}, ""};
+  world.say(world.agent(other), failed);
+  world.settle();
+  EXPECT_EQ(world.holds(other, "finetune"), "-") << "after a pause";
+  world.pass(seconds(4));
+  EXPECT_EQ(world.holds(other, "finetune"), "epoch-1 epoch-2");
+}
+
+api::Prune prune_of(std::optional<std::int64_t> last, bool dry_run, bool branches = false) {
+  api::Prune op;
+  op.job = "finetune";
+  if (last) op.keep.emplace().last = last;
+  op.branches = branches;
+  op.dry_run = dry_run;
+  return op;
+}
+
 TEST(Prune, DestroysWhatNobodyNeedsAfterAWordOfWhatThatIs) {
   World world = trained(6);
-  EXPECT_EQ(world.ask(api::Prune{"finetune", {}, true}).error().code, ErrorCode::refused);
-  Retention keep;
-  keep.last = 2;
-  auto dry = read<api::PruneReply>(world.must(api::Prune{"finetune", keep, true}));
+  EXPECT_EQ(world.ask(prune_of({}, true)).error().code, ErrorCode::refused);
+  auto dry = read<api::PruneReply>(world.must(prune_of(2, true)));
   EXPECT_FALSE(dry.pruned.empty());
   EXPECT_THAT(world.holds("server", "finetune"), HasSubstr("epoch-1"));
-  world.must(api::Prune{"finetune", keep, false});
+  world.must(prune_of(2, false));
   world.settle();
   EXPECT_EQ(world.holds("server", "finetune"), "epoch-5 epoch-6");
-  keep.last = 0;
-  EXPECT_EQ(world.ask(api::Prune{"finetune", keep, true}).error().code, ErrorCode::invalid);
+  EXPECT_EQ(world.ask(prune_of(0, true)).error().code, ErrorCode::invalid);
+}
+
+TEST(Prune, OfBranchesLeavesTheCurrentTimelineAlone) {
+  World world = trained(6);
+  api::Rollback back;
+  back.job = "finetune";
+  back.checkpoint = "@epoch-2";
+  world.must(back);
+  world.settle();
+  world.pass(seconds(10));
+  const std::string current = world.holds("server", "finetune");
+  auto none = read<api::PruneReply>(world.must(prune_of(5, true)));
+  EXPECT_TRUE(none.pruned.empty());
+  auto dry = read<api::PruneReply>(world.must(prune_of(1, true, true)));
+  ASSERT_FALSE(dry.pruned.empty());
+  for (const api::PruneRow& row : dry.pruned)
+    EXPECT_NE(row.dataset, "jobs/finetune-001") << row.snapshot;
+  world.must(prune_of(1, false, true));
+  world.settle();
+  EXPECT_EQ(world.holds("server", "finetune"), current);
+  auto again = read<api::PruneReply>(world.must(prune_of(1, true, true)));
+  EXPECT_TRUE(again.pruned.empty());
 }
 
 TEST(Exec, StartsBesideAJobThatRuns) {

@@ -218,6 +218,18 @@ public:
     state_.proposals.push_back(r.proposal);
   }
 
+  void operator()(const InputsPinned& r) {
+    DesiredJob* job = open_job(r.job);
+    if (job == nullptr) return;
+    if (!job->job.content) job->job.content = r.content;
+    auto& inputs = job->job.inputs;
+    for (const Input& input : r.inputs)
+      if (std::none_of(inputs.begin(), inputs.end(),
+                       [&](const Input& known) { return known.dataset == input.dataset; }))
+        inputs.push_back(input);
+    touch(*job);
+  }
+
   void operator()(const JobKept& r) {
     DesiredJob job = r.job;
     if (job.job.id.is_nil() || state_.jobs.contains(job.job.id)) return;

@@ -23,16 +23,34 @@ struct Import {
 Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
                          const std::string& why);
 std::string import_need(const DatasetName& dataset);
+/// Whether what is not in the view may still be on a node that has not come back yet.
+bool is_anyone_awaited(const Machine& m);
 /// Whether an import of that name is complete somewhere; one that was cut off has no snapshot.
 bool is_imported(const Machine& m, const DatasetName& dataset);
 
-/// Where a job's submitted code is kept: zed/code/<the job's id>.
-DatasetName code_dataset(const JobId& job);
-/// Has the folder of a job's code packed into that dataset, by the agent of the machine where the
-/// cluster file lies, unless it is there already or a copy of the job has it.
-void import_code(Machine& m, const DesiredJob& job);
-/// The same for a job that is being submitted: tried again at once, and nobody else can have its
-/// code yet. False if the node where it lies is not connected.
-bool pack_code(Machine& m, const DesiredJob& job);
+// ---- code and data of jobs (reconcile_code.cpp)
+
+/// What the packing of a job's code is called among the needs (steps.hpp). Its outcome brings the
+/// content as its snapshot.
+std::string code_need(const JobId& job);
+/// Has a folder of a node's disk packed for a job that is being submitted, now. Errors:
+/// `unavailable` (the node is not connected).
+Status pack_code(Machine& m, const JobId& job, const std::string& folder, const NodeName& node);
+/// Has the folder of a job that is in the journal packed again, if no node that is here or can come
+/// back has its code.
+void repack_code(Machine& m, const DesiredJob& job);
+/// A folder was packed: a job that waits for it knows its content from then on.
+void note_packed(Machine& m, const NeedOutcome& outcome);
+/// The newest snapshot of each of the job's data sets that has one and is not pinned yet.
+std::vector<Input> inputs_to_pin(const Machine& m, const Job& job);
+/// What of a job's code and data was not known at its submit, as soon as it is.
+void pin_inputs(Machine& m, DesiredJob& job);
+/// A snapshot that the job was submitted with, on that node; nothing while it is on its way.
+std::optional<Input> pinned_input(Machine& m, const DesiredJob& job, const Input& input,
+                                  const NodeName& node);
+/// "datasets/digits@v2", for people; the snapshot's identity where no node has it.
+std::string shown_input(const Machine& m, const Input& input);
+/// Destroys submitted code that no job needs any more, some minutes after the last one did.
+void collect_code(Machine& m);
 
 }  // namespace zed::controller

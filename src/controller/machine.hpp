@@ -35,8 +35,9 @@ struct WaitingRequest {
   std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
   /// Set instead if a node's NodeAnswer of the number `log_page` is waited for.
   std::function<void(Machine&, RequestId, const Result<NodeReply>&)> on_reply;
+  std::string no_log;  ///< with `log_page`: what a person is told if there is none yet
   /// Set instead if the operation goes on from there and answers later.
-  std::function<void(Machine&, RequestId)> proceed;
+  std::function<void(Machine&, RequestId, const NeedOutcome&)> proceed;
 };
 
 /// A planned move that is being prepared. Not journalled: derived again after a restart.
@@ -117,6 +118,8 @@ struct Machine {
   std::map<JobId, std::pair<Instant, std::string>> data_waits;
   LinkRates rates;
   std::map<NodeName, NodeTrouble> troubles;
+  std::map<DatasetId, Instant> unneeded_code;  ///< since when no job names it
+  Instant next_look_at_code;
   std::map<DatasetId, Instant> announced;  ///< branches: since when this run knows that they go
   std::map<NodeName, Instant> no_second;   ///< nodes that could not store the journal, until then
   std::map<NodeName, std::set<JobId>> placed_on;

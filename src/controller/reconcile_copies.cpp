@@ -116,7 +116,9 @@ void prune_job(Machine& m, const DesiredJob& job, const NodeName& node, const Da
 
 std::set<CheckpointId> pinned_snapshots(const Machine& m, const Dataset& copy) {
   std::set<CheckpointId> kept;
-  if (const DesiredJob* job = m.desired.find(JobId{copy.uuid.bytes})) {
+  // A branch has what forks began with, too.
+  const auto whole = DatasetId::parse(copy.property(property::branch_of));
+  if (const DesiredJob* job = m.desired.find(JobId{whole.value_or(copy.uuid).bytes})) {
     if (job->moved_with) kept.insert(*job->moved_with);
     for (const KnownFork& fork : job->forks)
       if (fork.fork.from) kept.insert(*fork.fork.from);
@@ -125,6 +127,11 @@ std::set<CheckpointId> pinned_snapshots(const Machine& m, const Dataset& copy) {
   for (const auto& [id, job] : m.desired.jobs)
     if (job.begins && job.begins->job.bytes == copy.uuid.bytes && !job.had_checkpoint)
       kept.insert(job.begins->checkpoint);
+  // Data of jobs that may start again.
+  for (const auto& [id, job] : m.desired.jobs)
+    if (!job.is_terminal())
+      for (const Input& input : job.job.inputs)
+        if (copy.find(input.snapshot) != nullptr) kept.insert(input.snapshot);
   // The newest snapshot that a replica shares is the base of its next increment.
   for (const NodeName& holder : m.fleet.holders(copy.uuid)) {
     const Dataset* other = m.fleet.copy(holder, copy.uuid);

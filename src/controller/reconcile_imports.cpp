@@ -6,13 +6,6 @@
 namespace zed::controller {
 namespace {
 
-/// Whether what is not in the view may still be on a node that has not come back yet.
-bool is_anyone_awaited(const Machine& m) {
-  for (const auto& [name, node] : m.fleet.view().nodes)
-    if (!m.fleet.is_ready(name) && node.status != NodeStatus::lost) return true;
-  return false;
-}
-
 void want_import(Machine& m, const NodeName& node, const Import& import) {
   const std::string need = import_need(import.dataset);
   if (is_imported(m, import.dataset) || m.steps.is_live(need) || !m.fleet.is_ready(node)) return;
@@ -35,11 +28,13 @@ void complete_model(Machine& m, const DatasetId& uuid) {
   m.steps.want("size:" + uuid.str(), JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
 }
 
-Import import_of_code(const DesiredJob& job) {
-  return {code_dataset(job.job.id), *job.job.code, "code", job.job.name.str(), "1", {}, {}};
-}
-
 }  // namespace
+
+bool is_anyone_awaited(const Machine& m) {
+  for (const auto& [name, node] : m.fleet.view().nodes)
+    if (!m.fleet.is_ready(name) && node.status != NodeStatus::lost) return true;
+  return false;
+}
 
 std::string import_need(const DatasetName& dataset) {
   return "import:" + dataset.str();
@@ -80,22 +75,6 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
   step.expect = m.expect();
   step.why = why;
   return step;
-}
-
-DatasetName code_dataset(const JobId& job) {
-  return *DatasetName::parse("zed/code/" + job.str());
-}
-
-void import_code(Machine& m, const DesiredJob& job) {
-  if (!job.job.code || is_imported(m, code_dataset(job.job.id)) || is_anyone_awaited(m)) return;
-  want_import(m, m.files_node(), import_of_code(job));
-}
-
-bool pack_code(Machine& m, const DesiredJob& job) {
-  const std::string need = import_need(code_dataset(job.job.id));
-  m.steps.forgive(need);
-  want_import(m, m.files_node(), import_of_code(job));
-  return m.steps.is_live(need);
 }
 
 void import_declared(Machine& m) {

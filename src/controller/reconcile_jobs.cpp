@@ -178,7 +178,8 @@ void publish_state(Machine& m, const DesiredJob& job) {
 void decide(Machine& m, DesiredJob& job) {
   if (job.is_over()) return;
   if (job.wanted != Wanted::run) return wind_down(m, job);
-  if (job.home.empty()) import_code(m, job);  // at once: the folder may change later
+  pin_inputs(m, job);
+  if (!m.journal.is_durable(job.changed_seq)) return;
   if (job.placed && !m.fleet.is_lost(job.placed->node)) return keep_running(m, job);
   if (m.moves.contains(job.job.id)) return drive_move(m, job);
   if (!job.placed && !job.home.empty() && !home_is_lost(m, job) && prepare_home(m, job))

@@ -123,16 +123,16 @@ std::optional<Input> ready_input(Machine& m, const DesiredJob& job, const Datase
 bool gather_code(Machine& m, const DesiredJob& job, StartAttempt& start) {
   const Dataset* copy = m.fleet.copy(job.placed->node, job.dataset_uuid());
   if (!job.job.code || (copy != nullptr && !copy->snapshots.empty())) return true;
-  DatasetName dataset = code_dataset(job.job.id);
-  if (!is_imported(m, dataset)) {
-    import_code(m, job);
-    auto error = m.steps.last_error(import_need(dataset));
+  const auto& content = job.job.content;
+  if (!content || !is_imported(m, code_dataset(*content))) {
+    repack_code(m, job);
+    auto error = m.steps.last_error(code_need(job.job.id));
     waits(m, job,
           error ? "its code cannot be packed: " + error->describe()
-                : "its code is being packed from " + *job.job.code);
+                : "its code is to be packed from " + *job.job.code);
     return false;
   }
-  start.code = ready_input(m, job, dataset, job.placed->node);
+  start.code = pinned_input(m, job, {code_dataset(*content), *content}, job.placed->node);
   return start.code.has_value();
 }
 
@@ -180,7 +180,12 @@ bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
     complete = start.model.has_value();
   }
   for (const DatasetName& dataset : job.job.data) {
-    auto input = ready_input(m, job, dataset, node);
+    auto pinned = std::find_if(job.job.inputs.begin(), job.job.inputs.end(),
+                               [&](const Input& known) { return known.dataset == dataset; });
+    if (pinned == job.job.inputs.end())
+      waits(m, job, dataset.str() + " has no snapshot on any reachable node");
+    auto input =
+        pinned != job.job.inputs.end() ? pinned_input(m, job, *pinned, node) : std::nullopt;
     if (input)
       start.data.push_back(*input);
     else

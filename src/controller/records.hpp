@@ -255,6 +255,20 @@ struct Proposed {
   }
 };
 
+/// What was not known at its submit of what a job is made of: its code's content, snapshots of its
+/// data. What is known already stays as it is.
+struct InputsPinned {
+  static constexpr std::string_view tag = "inputs-pinned";
+  JobId job;
+  std::optional<CheckpointId> content;
+  std::vector<Input> inputs;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("job", self.job);
+    visit("content", self.content);
+    visit("inputs", self.inputs);
+  }
+};
+
 /// Compaction: one job whole.
 struct JobKept {
   static constexpr std::string_view tag = "job-kept";
@@ -278,7 +292,7 @@ struct Compacted {
 using Record =
     std::variant<TermBegan, Joined, Forgotten, DutySet, SecondChosen, Uploaded, Applied, Submitted,
                  Placed, Forked, Moved, WantedSet, Evicted, AttemptOver, Finished, FirstCheckpoint,
-                 ExpirySet, ExpiryAnnounced, Proposed, JobKept, Compacted>;
+                 ExpirySet, ExpiryAnnounced, Proposed, InputsPinned, JobKept, Compacted>;
 
 /// A record travels to the second node in one message, so it must stay below this.
 inline constexpr std::size_t largest_record = 200 * 1024;

@@ -98,6 +98,7 @@ public:
   bool was_told(const std::string& node, const std::string& tag) const;
   std::vector<std::string> journal;
   std::vector<api::FleetEvent> events;
+  std::map<std::string, std::uint8_t> contents;  ///< of folders of code: equal numbers, equal code
   std::optional<StepDown> stepped_down;
   bool hold_journal = false;   ///< writes wait until it is false
   bool break_journal = false;  ///< writes fail
@@ -110,6 +111,7 @@ private:
   void perform(const Effect& effect);
   void hear(FakeAgent& agent, const ControllerMessage& message);
   void carry_out(FakeAgent& agent, const PlanStep& step);
+  void pack(FakeAgent& agent, const PlanStep& step, Dataset made);
   void connect(FakeAgent& agent);
   void disconnect(FakeAgent& agent);
   void done(FakeAgent& agent, const PlanStep& step, std::optional<Error> error = {},

@@ -67,11 +67,27 @@ Snapshot& World::add_snapshot(FakeAgent& agent, Dataset& dataset, const std::str
   snapshot.created = now_.wall;
   snapshot.referenced = mebibytes(100);
   snapshot.properties = std::move(properties);
+  if (auto given = snapshot.properties.find(property::id); given != snapshot.properties.end())
+    snapshot.id = CheckpointId::parse(given->second).value();
   snapshot.properties[property::id] = snapshot.id.str();
   dataset.snapshots.push_back(snapshot);
   dataset.used = mebibytes(100);
   changed(agent, dataset);
   return dataset.snapshots.back();
+}
+
+/// Code is known by its content: here by what `contents` says of its folder.
+void World::pack(FakeAgent& agent, const PlanStep& step, Dataset made) {
+  const std::string& path = std::get<ImportFiles>(step.action).path;
+  CheckpointId content;
+  content.bytes[0] = contents.contains(path) ? contents.at(path) : std::uint8_t{1};
+  made.name = code_dataset(content);
+  made.uuid = DatasetId{content.bytes};
+  made.properties[property::uuid] = content.str();
+  const bool is_new = !agent.datasets.contains(made.name);
+  Dataset& kept = agent.datasets.emplace(made.name, made).first->second;
+  if (is_new) add_snapshot(agent, kept, "v1", {{property::id, content.str()}});
+  done(agent, step, std::nullopt, content);
 }
 
 void World::carry_out(FakeAgent& agent, const PlanStep& step) {
@@ -92,6 +108,7 @@ void World::carry_out(FakeAgent& agent, const PlanStep& step) {
     made.name = import->dataset;
     made.properties = import->properties;
     made.uuid = DatasetId::parse(import->properties.at(property::uuid)).value();
+    if (import->dataset.str() == code_root) return pack(agent, step, std::move(made));
     Dataset& kept = agent.datasets.emplace(made.name, made).first->second;
     add_snapshot(agent, kept, import->snapshot_name, {});
     done(agent, step);
@@ -239,6 +256,7 @@ void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action
   lineage += (lineage.empty() ? "" : ",") + action.fork.timeline.str() + "@" +
              (action.fork.from ? action.fork.from->str() : "start");
   here.properties.erase(property::checkpoint);
+  here.properties.erase(property::reverted);
   if (const Snapshot* newest = here.newest_checkpoint())
     here.properties[property::checkpoint] = "@" + newest->name;
   changed(agent, here);
@@ -270,7 +288,6 @@ void World::follow(FakeAgent& agent, const PlanStep& step, const FollowHome& act
 void World::receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action) {
   FakeAgent& source = agents_.at(action.ticket.source);
   auto sent = source.datasets.find(action.ticket.dataset);
-  here.properties.erase(property::reverted);
   const Snapshot* snapshot =
       sent == source.datasets.end() ? nullptr : sent->second.find(action.ticket.snapshot);
   if (source.silent || snapshot == nullptr)

@@ -27,6 +27,10 @@ std::optional<Timeline> Snapshot::timeline() const {
   return generation_property(properties, property::timeline);
 }
 
+DatasetName code_dataset(const CheckpointId& content) {
+  return *DatasetName::parse(std::string(code_root) + "/" + content.str());
+}
+
 CheckpointId id_from_guid(std::uint64_t guid) {
   CheckpointId id;
   constexpr std::array<std::uint8_t, 8> mark{'z', 'f', 's', '-', 'g', 'u', 'i', 'd'};

@@ -35,6 +35,8 @@ inline constexpr char intent[] = "intent";          ///< a fork that was begun h
 /// Written by a store that saw the live files go back under whoever uses them: to "@epoch-20". The
 /// job's fork, or a change of its home, removes it.
 inline constexpr char reverted[] = "reverted";
+inline constexpr char code[] = "code";  ///< content of a job's code, 32 digits
+inline constexpr char data[] = "data";  ///< "datasets/x@<id>,…": what a job was given to read
 // On snapshots, write-once:
 inline constexpr char id[] = "id";          ///< CheckpointId
 inline constexpr char job[] = "job";        ///< uuid of the job
@@ -48,6 +50,12 @@ inline constexpr char submitted[] =
 inline constexpr char closing[] =
     "closing";  ///< outcome of the attempt that ended: a closing snapshot
 }  // namespace property
+
+/// Where submitted code is kept, a dataset for each content.
+inline constexpr std::string_view code_root = "zed/code";
+/// zed/code/<content>. The dataset and its one snapshot have the content as their identity, on
+/// whichever node it was packed.
+DatasetName code_dataset(const CheckpointId& content);
 
 struct Snapshot {
   std::string name;             ///< the part after '@'

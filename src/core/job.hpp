@@ -41,6 +41,17 @@ constexpr bool is_terminal(JobState state) {
 /// waiting -> pending.
 bool may_become(JobState from, JobState to, bool by_person);
 
+/// A snapshot that an attempt gets to read, of a model, a data set or submitted code.
+struct Input {
+  DatasetName dataset;
+  CheckpointId snapshot;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("dataset", self.dataset);
+    visit("snapshot", self.snapshot);
+  }
+  friend bool operator==(const Input&, const Input&) = default;
+};
+
 /// What a job is to be: written by a person, changed only by a new submit. Never what it is.
 struct Job {
   JobId id;
@@ -50,8 +61,16 @@ struct Job {
   std::vector<std::string> argv;  ///< ["sh", "-c", …] if the file says `shell`
   std::map<std::string, std::string> env;
   std::optional<std::string> code;   ///< folder with the code, absolute, on the submitting machine
-  std::optional<std::string> setup;  ///< shell command, once a node and content hash
+  /// What its code is (code_dataset()), as packed at submit. Of a job that begins with another's
+  /// checkpoint: that one's code, or, if it had none, the checkpoint. None: no code, or not packed
+  /// yet.
+  std::optional<CheckpointId> content;
+  std::optional<std::string> setup;     ///< shell command, once a node and content
+  std::optional<Millis> setup_timeout;  ///< none: an hour
   std::vector<DatasetName> data;
+  /// Of `data`, the snapshots that were the newest at submit; one that had none then is not here
+  /// before it has.
+  std::vector<Input> inputs;
   Requirement requirement;  ///< the model's, overridden by the job's own
   Preference prefer;
   Preference fallback;
@@ -73,8 +92,11 @@ struct Job {
     visit("argv", self.argv);
     visit("env", self.env);
     visit("code", self.code);
+    visit("content", self.content);
     visit("setup", self.setup);
+    visit("setup_timeout", self.setup_timeout);
     visit("data", self.data);
+    visit("inputs", self.inputs);
     visit("requirement", self.requirement);
     visit("prefer", self.prefer);
     visit("fallback", self.fallback);

@@ -75,7 +75,8 @@ struct CreateDataset {
 };
 
 /// Copies a file or folder of the node's own disk into a new dataset and snapshots it: `model add`,
-/// `file`, submitted code.
+/// `file`, submitted code. Into `zed/code` itself: the dataset, its identity and its snapshot's are
+/// the content's (code_dataset()), and what is there already is not copied again.
 struct ImportFiles {
   static constexpr std::string_view tag = "import-files";
   DatasetName dataset;
@@ -119,17 +120,6 @@ struct ReceiveSnapshot {
     visit("dataset_properties", self.dataset_properties);
   }
   friend bool operator==(const ReceiveSnapshot&, const ReceiveSnapshot&) = default;
-};
-
-/// A readonly input of an attempt: the newest snapshot of a model or a data set on that node.
-struct Input {
-  DatasetName dataset;
-  CheckpointId snapshot;
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
-    visit("dataset", self.dataset);
-    visit("snapshot", self.snapshot);
-  }
-  friend bool operator==(const Input&, const Input&) = default;
 };
 
 /// Starts the processes of one attempt. Refused if the dataset's timeline or home is another, or if

@@ -14,6 +14,19 @@
 
 namespace zed::env {
 
+/// What is done once before a job's command, on a node and for a content.
+struct Setup {
+  std::string command;  ///< for /bin/sh -c, in the job's folder
+  std::string node;     ///< identity of this node
+  Millis timeout;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("command", self.command);
+    visit("node", self.node);
+    visit("timeout", self.timeout);
+  }
+  friend bool operator==(const Setup&, const Setup&) = default;
+};
+
 /// Everything a supervisor must know to run one attempt. Durable under zed/node/attempts/ before
 /// the first process exists.
 struct LaunchRequest {
@@ -24,6 +37,8 @@ struct LaunchRequest {
   std::optional<Input> model;              ///< becomes ZED_MODEL_DIR
   std::vector<Input> data;                 ///< becomes ZED_DATA_DIR
   std::optional<Input> code;               ///< what was unpacked; held like the others
+  std::optional<CheckpointId> content;     ///< Job::content
+  std::optional<Setup> setup;
   std::vector<std::string> visible_gpus;   ///< CUDA_VISIBLE_DEVICES or the vendor's counterpart
   GpuVendor vendor = GpuVendor::other;
   Millis grace = seconds(10);       ///< SIGTERM to SIGKILL
@@ -38,6 +53,8 @@ struct LaunchRequest {
     visit("model", self.model);
     visit("data", self.data);
     visit("code", self.code);
+    visit("content", self.content);
+    visit("setup", self.setup);
     visit("visible_gpus", self.visible_gpus);
     visit("vendor", self.vendor);
     visit("grace", self.grace);

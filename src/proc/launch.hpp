@@ -31,6 +31,7 @@ struct Launch {
   std::string control_socket;                      ///< between agent and supervisor
   std::optional<std::int64_t> uid;                 ///< whose processes they are; none: our own
   std::optional<std::int64_t> gid;
+  std::string setup_folder;  ///< of its setup's key (proc/setup_folder.hpp); empty: it has none
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("request", self.request);
     visit("directory", self.directory);
@@ -38,6 +39,7 @@ struct Launch {
     visit("control_socket", self.control_socket);
     visit("uid", self.uid);
     visit("gid", self.gid);
+    visit("setup_folder", self.setup_folder);
   }
 };
 

@@ -14,7 +14,7 @@
 namespace zed::proc {
 
 struct NewChild {
-  std::vector<std::string> argv;         ///< at least one; its first is looked for in our own PATH
+  std::vector<std::string> argv;         ///< at least one; its first is looked for in its own PATH
   std::vector<std::string> environment;  ///< NAME=VALUE, all of it
   const net::Fd& input;                  ///< become descriptors 0, 1 and 2; nothing else is
   const net::Fd& output;                 ///< inherited

@@ -333,15 +333,40 @@ std::optional<Millis> Reader::duration(const Expression& value, std::string_view
   return std::nullopt;
 }
 
+namespace {
+
+bool is_component(const std::string& name) {
+  constexpr std::size_t longest = 80;
+  return name.size() <= longest && name.find('/') == std::string::npos &&
+         DatasetName::parse(name).has_value();
+}
+
+constexpr char component_hint[] =
+    "use letters, digits, '_', '-', '.' and ':', at most 80, starting with a letter or digit";
+
+}  // namespace
+
 std::optional<std::string> Reader::component(const Expression& value, std::string_view subject) {
   auto name = atom(value, subject);
-  if (!name) return std::nullopt;
-  constexpr std::size_t longest = 80;
-  bool legal = name->size() <= longest && name->find('/') == std::string::npos &&
-               DatasetName::parse(*name).has_value();
-  if (legal) return name;
+  if (!name || is_component(*name)) return name;
+  const std::size_t at = name->find('@');
+  const bool versioned = subject == "`model`" && at != std::string::npos;
   error(value.offset, quote(value.raw) + " is no name of a model or job",
-        "use letters, digits, '_', '-', '.' and ':', at most 80, starting with a letter or digit");
+        versioned ? "declare model " + quote(":" + name->substr(0, at)) +
+                        " with `version` in its block; a job may ask for a version by '@'"
+                  : component_hint);
+  return std::nullopt;
+}
+
+std::optional<std::string> Reader::versioned_model(const Expression& value,
+                                                   std::string_view subject) {
+  auto name = atom(value, subject);
+  if (!name) return std::nullopt;
+  const std::size_t at = name->find('@');
+  const bool legal = is_component(name->substr(0, at)) &&
+                     (at == std::string::npos || is_component(name->substr(at + 1)));
+  if (legal) return name;
+  error(value.offset, quote(value.raw) + " is no name of a model", component_hint);
   return std::nullopt;
 }
 

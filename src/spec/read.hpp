@@ -71,6 +71,8 @@ public:
   std::optional<Millis> duration(const Expression& value, std::string_view subject);
   /// The name of a job or model: one legal component of a dataset's name.
   std::optional<std::string> component(const Expression& value, std::string_view subject);
+  /// The name of a model that a job needs, perhaps of a version or alias: :llama, :"llama@2.1".
+  std::optional<std::string> versioned_model(const Expression& value, std::string_view subject);
   /// The value itself, or each item of a list (not empty, no keywords).
   std::vector<const Expression*> one_or_list(const Expression& value, std::string_view subject);
 

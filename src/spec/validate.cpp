@@ -180,14 +180,15 @@ private:
     for (const auto& wanted : draft.data)
       warn_undeclared_data(wanted);
     if (!draft.model) return;
-    auto model = models_.find(draft.model->name);
+    const std::string name = draft.model->name.str();
+    auto model = models_.find(ModelName(name.substr(0, name.find('@'))));
     if (model != models_.end()) {
       draft.job.requirement = model->second.model.requirement.overridden_by(draft.job.requirement);
       return;
     }
     reader_.warning(draft.model->offset,
-                    "model " + quote(draft.model->name.str()) + " is not declared in this file",
-                    reader_.nearest(draft.model->name.str(), model_names_,
+                    "model " + quote(name) + " is not declared in this file",
+                    reader_.nearest(name, model_names_,
                                     "the job waits until a model of that name exists"));
   }
 

@@ -60,7 +60,7 @@ public:
 private:
   void model(const Met& met) {
     const Expression* value = reader_.only(met);
-    auto name = value != nullptr ? reader_.component(*value, "`model`") : std::nullopt;
+    auto name = value != nullptr ? reader_.versioned_model(*value, "`model`") : std::nullopt;
     if (!name) return;
     job_.model = ModelName(*name);
     draft_.model = Reference<ModelName>{*job_.model, value->offset};
@@ -153,8 +153,17 @@ private:
   void code(const Met& met) {
     if (const Expression* value = reader_.only(met)) job_.code = reader_.word(*value, "`code`");
   }
+
   void setup(const Met& met) {
-    if (const Expression* value = reader_.only(met)) job_.setup = reader_.text(*value, "`setup`");
+    if (met.call.arguments.empty())
+      return reader_.error(met.call.offset, "`setup` needs a command",
+                           "write for example `" + std::string(met.verb.example) + "`");
+    const Expression* value = reader_.first(met);
+    if (value == nullptr) return;
+    job_.setup = reader_.text(*value, "`setup`");
+    reader_.keywords(met, {"timeout"}, false, [&](const Argument& argument) {
+      job_.setup_timeout = reader_.duration(argument.value, keyed(argument));
+    });
   }
 
   void data(const Met& met) {

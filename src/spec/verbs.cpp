@@ -43,7 +43,7 @@ constexpr Verb verbs[] = {
     {"shell", Place::job, "shell \"python3 train.py | tee log\""},
     {"env", Place::job, "env PYTHONUNBUFFERED: \"1\"", BlockRule::none, Place::file, true},
     {"code", Place::job, "code \"./src\""},
-    {"setup", Place::job, "setup \"pip install -r requirements.txt\""},
+    {"setup", Place::job, "setup \"pip install -r requirements.txt\", timeout: \"30 minutes\""},
     {"data", Place::job, "data \"datasets/digits\"", BlockRule::none, Place::file, true},
     {"requires", Place::job, "requires vram: 24, gpus: 2"},
     {"prefer", Place::job, "prefer gpu: \"A100\""},

@@ -41,9 +41,8 @@ struct NotBuilt {
   std::string_view name;
   Place place;
 };
-inline constexpr std::array<NotBuilt, 2> verbs_not_built{{
+inline constexpr std::array<NotBuilt, 1> verbs_not_built{{
     {"rollback_when", Place::job},
-    {"setup", Place::job},
 }};
 bool is_not_built(std::string_view name, Place place);
 

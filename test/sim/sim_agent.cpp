@@ -290,7 +290,15 @@ void SimAgent::perform(agent::UnpackCode&& effect) {
 }
 
 void SimAgent::perform(agent::ImportPath&& effect) {
-  const ImportFiles& import = effect.import;
+  ImportFiles import = effect.import;
+  if (import.dataset.str() == code_root) {
+    // What stands for the content of a folder here is its name.
+    std::string text = import.path;
+    text.resize(import.snapshot.bytes.size(), '.');
+    std::copy(text.begin(), text.end(), import.snapshot.bytes.begin());
+    import.dataset = code_dataset(import.snapshot);
+    import.properties[property::uuid] = import.snapshot.str();
+  }
   auto done = [&]() -> Result<Snapshot> {
     ZED_CHECK(world_.call_store(machine_, env::MakeDataset{import.dataset, import.properties}));
     machine().disk.write_live(import.dataset, "model.bin", import.path);

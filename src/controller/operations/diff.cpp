@@ -9,6 +9,7 @@
 #include "base/base64.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "controller/imports.hpp"
 #include "controller/operations/daily.hpp"
 #include "controller/operations/rows.hpp"
 
@@ -39,15 +40,30 @@ struct Comparison {
 };
 using Shared = std::shared_ptr<Comparison>;
 
-Facts facts_of(const FoundCopy& copy) {
+/// Which code and data a job is made of, as its checkpoint says, or the job itself.
+void add_origins(const Machine& m, const FoundCopy& copy, Facts& facts) {
+  const Job& job = copy.job->job;
+  std::string code = job.content ? job.content->str() : "";
+  if (copy.snapshot != nullptr)
+    if (auto said = copy.snapshot->properties.find(property::code);
+        said != copy.snapshot->properties.end())
+      code = said->second;
+  if (!code.empty()) facts[{"code", ""}] = code.substr(0, 12);
+  for (const Input& input : job.inputs)
+    facts[{"data", input.dataset.str()}] = shown_input(m, input);
+}
+
+Facts facts_of(const Machine& m, const FoundCopy& copy) {
   Facts facts;
   if (copy.snapshot != nullptr)
     for (const auto& [name, value] : metrics_of(*copy.snapshot))
       facts[{"metric", name}] = value;
   if (copy.job == nullptr) return facts;
+  add_origins(m, copy, facts);
   const Job& job = copy.job->job;
   facts[{"command", ""}] = join(job.argv, " ");
   facts[{"command", "requires"}] = job.requirement.str();
+  if (job.setup) facts[{"command", "setup"}] = *job.setup;
   if (job.model) facts[{"command", "model"}] = job.model->str();
   for (const auto& [name, value] : job.env)
     facts[{"environment", name}] = value;
@@ -62,7 +78,7 @@ Result<Side> side_of(const Machine& m, const std::string& typed, api::Place& pla
   return Side{copy.node,
               copy.dataset,
               copy.snapshot == nullptr ? "" : copy.snapshot->name,
-              facts_of(copy),
+              facts_of(m, copy),
               {}};
 }
 

@@ -7,6 +7,7 @@
 #include "controller/names.hpp"
 #include "controller/operations/array.hpp"
 #include "controller/operations/checkpoint_name.hpp"
+#include "controller/operations/daily.hpp"
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
 #include "sched/place.hpp"
@@ -133,6 +134,8 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
   }
   DesiredJob job;
   job.job = *base;
+  job.job.content.reset();
+  job.job.inputs.clear();
   const DesiredJob* holder = holder_of(m.desired, base->name);
   const bool is_array = !op.array.empty();  // whose jobs have names and datasets of their own
   if (!is_array) ZED_CHECK(name_is_free(m, holder, op));
@@ -168,10 +171,21 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
   return job;
 }
 
+/// A job that begins with another's checkpoint has its code among those files.
+void take_code_of_beginning(const Machine& m, DesiredJob& job) {
+  if (!job.begins) return;
+  job.job.code.reset();
+  const DesiredJob* old = m.desired.find(job.begins->job);
+  const auto known = old != nullptr ? old->job.content : std::nullopt;
+  job.job.content = known ? known : job.begins->checkpoint;
+}
+
 /// What is to be submitted, or why not.
 Result<DesiredJob> checked_job(const Machine& m, const api::Dispatch& op, const JobId& id) {
   ZED_TRY(DesiredJob job, job_to_submit(m, op, id));
   ZED_CHECK(inputs_exist(m, job.job));
+  take_code_of_beginning(m, job);
+  job.job.inputs = inputs_to_pin(m, job.job);
   if (auto rejection = impossible(m, job))
     return fail(ErrorCode::unplaceable,
                 fmt::format("no node can ever hold job {}: {}", job.job.name.str(),
@@ -212,24 +226,24 @@ void submit(const Asked& asked, const DesiredJob& job) {
 }
 
 /// The folder of code as it is now becomes a dataset, and only then there is a job: what is edited
-/// after the answer is not submitted, and a folder that cannot be read refuses the submit.
-void pack_and_submit(const Asked& asked, const api::Dispatch& op, const DesiredJob& job) {
+/// after the answer is not submitted, and a folder that cannot be read refuses the submit. `next`
+/// gets the job as it is by then.
+void pack_first(const Asked& asked, const api::Dispatch& op, const DesiredJob& job,
+                std::function<void(const Asked&, const DesiredJob&)> next) {
   Machine& m = asked.m;
   const NodeName node = m.files_node();
-  if (!pack_code(m, job))
-    return asked.refuse(ErrorCode::unavailable,
-                        fmt::format("the code of {} lies on {}, which is not connected",
-                                    job.job.name.str(),
-                                    node.empty() ? "a machine without an agent" : node.str()),
-                        "zedctl nodes");
-  asked.continue_on_need(import_need(code_dataset(job.job.id)), node, packing_patience,
-                         "pack the code in " + *job.job.code,
-                         [op, id = job.job.id](const Asked& again) {
-                           if (was_submitted(again, id) || !again.may_change()) return;
-                           auto checked = checked_job(again.m, op, id);
-                           if (!checked) return again.refuse(checked.error());
-                           submit(again, *checked);
-                         });
+  const JobId id = job.job.id;
+  if (auto ordered = pack_code(m, id, *job.job.code, node); !ordered)
+    return asked.refuse(ordered.error());
+  asked.continue_with_outcome(
+      code_need(id), node, packing_patience, "pack the code in " + *job.job.code,
+      [op, id, next = std::move(next)](const Asked& again, const NeedOutcome& packed) {
+        if (!again.may_change()) return;
+        auto checked = checked_job(again.m, op, id);
+        if (!checked) return again.refuse(checked.error());
+        checked->job.content = packed.snapshot;
+        next(again, *checked);
+      });
 }
 
 /// Whether name and dataset of an array's job are free; `again` takes the next free number.
@@ -247,6 +261,28 @@ Status free_element(const Machine& m, Job& job, bool again, std::set<DatasetName
   return {};
 }
 
+void submit_elements(const Asked& asked, const api::Dispatch& op, const DesiredJob& base,
+                     const std::vector<ArrayElement>& elements, const std::vector<JobId>& ids) {
+  Machine& m = asked.m;
+  std::vector<Record> records;
+  std::set<DatasetName> taken;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    auto job = element_of(base.job, elements[i], i + 1, ids[i]);
+    if (!job) return asked.refuse(job.error());
+    if (auto free = free_element(m, *job, op.again, taken); !free)
+      return asked.refuse(free.error());
+    records.emplace_back(Submitted{*job, asked.by(), m.now.wall, base.begins});
+    if (encode_record(records.back()).size() > largest_record)
+      return asked.refuse(ErrorCode::invalid, "the command and environment of an array's job have "
+                                              "more than 200 KiB");
+  }
+  for (const Record& record : records)
+    m.record(record);
+  asked.audit("job " + base.job.name.str(),
+              "dispatched as an array of " + std::to_string(ids.size()));
+  asked.reply_when_durable([ids](Machine& machine) { return dispatched(machine, ids); });
+}
+
 /// One submit makes all jobs of an array or none. Their identities follow from the submit's, so
 /// that a repeated one finds them there.
 void submit_array(const Asked& asked, const api::Dispatch& op) {
@@ -258,31 +294,19 @@ void submit_array(const Asked& asked, const api::Dispatch& op) {
   std::vector<JobId> ids;
   for (std::size_t i = 0; i < elements->size(); ++i)
     ids.push_back(element_id(first, i));
-  auto answer = [ids](Machine& machine) { return dispatched(machine, ids); };
-  if (m.desired.find(ids.back()) != nullptr) return asked.reply_when_durable(answer);
+  auto was_there = [ids](const Asked& again) {
+    if (again.m.desired.find(ids.back()) == nullptr) return false;
+    again.reply_when_durable([ids](Machine& machine) { return dispatched(machine, ids); });
+    return true;
+  };
+  if (was_there(asked)) return;
   auto base = checked_job(m, op, first);
   if (!base) return asked.refuse(base.error());
-  if (base->job.code)
-    return asked.refuse(ErrorCode::unsupported,
-                        "job " + base->job.name.str() + " has `code`, and an array has none yet",
-                        "put the code where its nodes can read it, or dispatch it once for each");
-  std::vector<Record> records;
-  std::set<DatasetName> taken;
-  for (std::size_t i = 0; i < elements->size(); ++i) {
-    auto job = element_of(base->job, (*elements)[i], i + 1, ids[i]);
-    if (!job) return asked.refuse(job.error());
-    if (auto free = free_element(m, *job, op.again, taken); !free)
-      return asked.refuse(free.error());
-    records.emplace_back(Submitted{*job, asked.by(), m.now.wall, base->begins});
-    if (encode_record(records.back()).size() > largest_record)
-      return asked.refuse(ErrorCode::invalid, "the command and environment of an array's job have "
-                                              "more than 200 KiB");
-  }
-  for (const Record& record : records)
-    m.record(record);
-  asked.audit("job " + base->job.name.str(),
-              "dispatched as an array of " + std::to_string(ids.size()));
-  asked.reply_when_durable(answer);
+  if (!base->job.code) return submit_elements(asked, op, *base, *elements, ids);
+  pack_first(asked, op, *base,
+             [op, was_there, ids, elements = *elements](const Asked& again, const DesiredJob& job) {
+               if (!was_there(again)) submit_elements(again, op, job, elements, ids);
+             });
 }
 
 }  // namespace
@@ -301,9 +325,10 @@ void handle(const Asked& asked, const api::Dispatch& op) {
   if (auto adopted = adopted_identity(m, op)) id = *adopted;
   auto job = checked_job(m, op, id);
   if (!job) return asked.refuse(job.error());
-  if (job->begins) job->job.code.reset();  // it is among the files that it begins with
-  if (job->job.code && !is_imported(m, code_dataset(id))) return pack_and_submit(asked, op, *job);
-  submit(asked, *job);
+  if (!job->job.code) return submit(asked, *job);
+  pack_first(asked, op, *job, [](const Asked& again, const DesiredJob& packed) {
+    if (!was_submitted(again, packed.job.id)) submit(again, packed);
+  });
 }
 
 }  // namespace zed::controller

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "controller/imports.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/models.hpp"
 
@@ -89,12 +90,25 @@ private:
   }
 
   void from_job(const DesiredJob& job, std::int64_t depth) {
-    if (job.job.code) add(depth, "code", *job.job.code, "");
+    if (job.job.code)
+      add(depth, "code", *job.job.code,
+          job.job.content ? code_dataset(*job.job.content).str() : "not packed yet");
     for (const DatasetName& data : job.job.data)
-      add(depth, "data", data.str(), "");
+      from_data(job.job, data, depth);
     if (!job.job.model) return;
     auto dataset = dataset_of_model(m_, *job.job.model);
     from_base(dataset ? dataset->str() : job.job.model->str(), depth);
+  }
+
+  /// A data set, as of the snapshot that the job was submitted with.
+  void from_data(const Job& job, const DatasetName& data, std::int64_t depth) {
+    const auto pinned = std::find_if(job.inputs.begin(), job.inputs.end(),
+                                     [&](const Input& input) { return input.dataset == data; });
+    if (pinned == job.inputs.end()) {
+      add(depth, "data", data.str(), "no snapshot yet");
+      return;
+    }
+    add(depth, "data", shown_input(m_, *pinned), "snapshot " + pinned->snapshot.str());
   }
 
   void into_model(const api::ModelRow& row, std::int64_t depth) {

@@ -41,23 +41,31 @@ struct Pruning {
   std::vector<Share> shares;
 };
 
-Pruning prepare(const Machine& m, const DesiredJob& job, const Retention& keep) {
+/// What goes of one copy.
+void add_share(const Machine& m, const NodeName& node, const Dataset& copy, const Retention& keep,
+               bool counts_kept, Pruning& pruning) {
+  Share share{node, copy.name, copy.uuid, {}};
+  for (const repl::Doomed& doomed : repl::to_destroy(copy, keep, pinned_snapshots(m, copy))) {
+    share.snapshots.push_back(doomed.id);
+    pruning.reply.pruned.push_back({node.str(), copy.name.str(), "@" + doomed.name, doomed.frees});
+    pruning.reply.frees = pruning.reply.frees + doomed.frees;
+  }
+  if (counts_kept) pruning.reply.kept += std::ssize(copy.snapshots) - std::ssize(share.snapshots);
+  if (!share.snapshots.empty()) pruning.shares.push_back(std::move(share));
+}
+
+Pruning prepare(const Machine& m, const DesiredJob& job, const Retention& keep, bool branches) {
   Pruning pruning;
   pruning.reply.job = job.job.name.str();
   pruning.reply.keep = words_of(keep);
-  for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
-    const Dataset& copy = *m.fleet.copy(node, job.dataset_uuid());
-    Share share{node, copy.name, copy.uuid, {}};
-    for (const repl::Doomed& doomed : repl::to_destroy(copy, keep, pinned_snapshots(m, copy))) {
-      share.snapshots.push_back(doomed.id);
-      pruning.reply.pruned.push_back(
-          {node.str(), copy.name.str(), "@" + doomed.name, doomed.frees});
-      pruning.reply.frees = pruning.reply.frees + doomed.frees;
-    }
-    if (node == job.home)
-      pruning.reply.kept = std::ssize(copy.snapshots) - std::ssize(share.snapshots);
-    if (!share.snapshots.empty()) pruning.shares.push_back(std::move(share));
-  }
+  if (!branches)
+    for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid()))
+      add_share(m, node, *m.fleet.copy(node, job.dataset_uuid()), keep, node == job.home, pruning);
+  for (const auto& [node, datasets] : m.fleet.view().datasets)
+    if (branches && m.fleet.is_ready(node))
+      for (const auto& [name, copy] : datasets)
+        if (copy.property(property::branch_of) == job.dataset_uuid().str())
+          add_share(m, node, copy, keep, true, pruning);
   return pruning;
 }
 
@@ -95,7 +103,7 @@ void handle(const Asked& asked, const api::Prune& op) {
         ErrorCode::refused, "job " + job->job.name.str() + " keeps all of its checkpoints",
         "zedctl prune " + job->job.name.str() + " --keep last=5, or `keep` in the cluster file");
   if (Status fits = check(keep); !fits) return asked.refuse(fits.error());
-  Pruning pruning = prepare(m, *job, keep);
+  Pruning pruning = prepare(m, *job, keep, op.branches);
   pruning.reply.dry_run = op.dry_run;
   if (op.dry_run || pruning.shares.empty()) return asked.reply(pruning.reply);
   for (const Share& share : pruning.shares)

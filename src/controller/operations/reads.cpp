@@ -173,6 +173,10 @@ void handle(const Asked& asked, const api::ReadJobLog& op) {
   waiting.deadline = m.now.monotonic + log_patience;
   waiting.what =
       "read the log of " + job->job.name.str() + " on " + node.str() + (live ? " (live)" : "");
+  // Its folder may be there while its first process is still to come.
+  waiting.no_log = "job " + job->job.name.str() + " has written nothing yet";
+  if (auto why = m.waits_for.find(job->job.id); why != m.waits_for.end())
+    waiting.no_log += ": " + why->second;
   m.say(node, ReadLog{waiting.log_page, m.fleet.copy(node, job->dataset_uuid())->name, op.offset});
   m.waiting.emplace(asked.request, std::move(waiting));
 }

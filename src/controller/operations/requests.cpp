@@ -43,13 +43,22 @@ void Asked::reply_on_need(const std::string& need, const NodeName& node, Millis 
 
 void Asked::continue_on_need(const std::string& need, const NodeName& node, Millis within,
                              std::string what, std::function<void(const Asked&)> next) const {
+  continue_with_outcome(
+      need, node, within, std::move(what),
+      [next = std::move(next)](const Asked& again, const NeedOutcome&) { next(again); });
+}
+
+void Asked::continue_with_outcome(
+    const std::string& need, const NodeName& node, Millis within, std::string what,
+    std::function<void(const Asked&, const NeedOutcome&)> next) const {
   WaitingRequest waiting;
   waiting.need = need;
   waiting.link = m.fleet.link_of(node);
   waiting.deadline = m.now.monotonic + within;
   waiting.what = std::move(what);
-  waiting.proceed = [who = caller, next = std::move(next)](Machine& machine, RequestId number) {
-    next(Asked{machine, number, who});
+  waiting.proceed = [who = caller, next = std::move(next)](Machine& machine, RequestId number,
+                                                           const NeedOutcome& outcome) {
+    next(Asked{machine, number, who}, outcome);
   };
   m.waiting.emplace(request, std::move(waiting));
 }
@@ -107,7 +116,7 @@ void answer_need(Machine& m, const NeedOutcome& outcome) {
     if (outcome.error)
       m.answer(request, fail(Error(*outcome.error).with(waiting.what)));
     else if (waiting.proceed)
-      waiting.proceed(m, request);
+      waiting.proceed(m, request, outcome);
     else
       m.answer(request, waiting.answer(m, &outcome));
   }
@@ -119,7 +128,12 @@ void answer_log(Machine& m, const LogPage& page) {
     if (waiting->second.log_page != page.request) continue;
     RequestId request = waiting->first;
     std::string what = waiting->second.what;
+    std::string no_log = waiting->second.no_log;
     m.waiting.erase(waiting);
+    if (page.error && page.error->code == ErrorCode::not_found) {
+      m.answer(request, fail(ErrorCode::not_found, no_log, "zedctl logs -f waits for it"));
+      return;
+    }
     if (page.error) {
       m.answer(request, fail(Error(*page.error).with(what)));
       return;

@@ -103,6 +103,7 @@ Status read_inputs(const Machine& m, const api::RunJob& op, Job& job) {
     ZED_TRY(DatasetName dataset, find_dataset(m, typed));
     job.data.push_back(std::move(dataset));
   }
+  job.inputs = inputs_to_pin(m, job);
   return {};
 }
 
@@ -123,6 +124,10 @@ Status check(const api::RunJob& op) {
                 "1 to 64 letters, digits, '_', '-' and '.', not beginning with '-' or '.'");
   if (!op.code.empty() && (op.code.front() != '/' || op.code.find('\0') != std::string::npos))
     return fail(ErrorCode::invalid, "code " + percent_encode(op.code) + " is no absolute path");
+  if (op.setup.find('\0') != std::string::npos)
+    return fail(ErrorCode::invalid, "the setup command has a NUL in it");
+  if (op.setup_timeout && op.setup_timeout->value <= 0)
+    return fail(ErrorCode::invalid, "the time-out of setup is not above 0");
   if (op.retries < 0 || op.retries > 1000)
     return fail(ErrorCode::invalid, "retries are from 0 to 1000");
   if (op.priority < -100 || op.priority > 100)
@@ -150,6 +155,8 @@ Result<DesiredJob> job_to_run(const Machine& m, const api::RunJob& op, const Job
   job.argv = op.argv;
   job.env = op.env;
   if (!op.code.empty()) job.code = op.code;
+  if (!op.setup.empty()) job.setup = op.setup;
+  job.setup_timeout = op.setup_timeout;
   job.requirement = op.requirement;
   ZED_CHECK(read_inputs(m, op, job));
   job.prefer = op.prefer;
@@ -218,22 +225,16 @@ void pack_and_submit(const Asked& asked, const api::RunJob& op, const DesiredJob
   auto node = code_node(m, op);
   if (!node) return asked.refuse(node.error());
   const JobId id = job.job.id;
-  const DatasetName dataset = code_dataset(id);
-  const Import import{dataset, op.code, "code", job.job.name.str(), "1", {}, {}};
-  auto step = step_of(m, *node, import, "run asked by " + asked.by());
-  if (!step) return asked.refuse(step.error());
-  const std::string need = import_need(dataset);
-  m.steps.forgive(need);
-  if (!m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out) &&
-      !m.steps.is_live(need))
-    return asked.refuse(ErrorCode::unavailable, "node " + node->str() + " went away", "try again");
-  asked.continue_on_need(need, *node, packing_patience, "pack the code in " + op.code,
-                         [op, id](const Asked& again) {
-                           if (was_submitted(again, id) || !again.may_change()) return;
-                           auto checked = job_to_run(again.m, op, id);
-                           if (!checked) return again.refuse(checked.error());
-                           submit(again, *checked);
-                         });
+  if (auto ordered = pack_code(m, id, op.code, *node); !ordered)
+    return asked.refuse(ordered.error());
+  asked.continue_with_outcome(code_need(id), *node, packing_patience, "pack the code in " + op.code,
+                              [op, id](const Asked& again, const NeedOutcome& packed) {
+                                if (was_submitted(again, id) || !again.may_change()) return;
+                                auto checked = job_to_run(again.m, op, id);
+                                if (!checked) return again.refuse(checked.error());
+                                checked->job.content = packed.snapshot;
+                                submit(again, *checked);
+                              });
 }
 
 }  // namespace
@@ -249,8 +250,7 @@ void handle(const Asked& asked, const api::RunJob& op) {
   }
   auto job = job_to_run(asked.m, op, id);
   if (!job) return asked.refuse(job.error());
-  if (job->job.code && !is_imported(asked.m, code_dataset(id)))
-    return pack_and_submit(asked, op, *job);
+  if (job->job.code) return pack_and_submit(asked, op, *job);
   submit(asked, *job);
 }
 

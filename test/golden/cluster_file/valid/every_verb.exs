@@ -32,6 +32,7 @@ deploy :fleet, pool: "tank" do
     env PYTHONUNBUFFERED: "1"
     env OMP_NUM_THREADS: "1"
     code "./src"
+    setup "pip install -r requirements.txt", timeout: "30 minutes"
     data "datasets/digits", "datasets/more"
     requires vram: "24GiB", vram_total: 160, gpus: 2, gpu: ["A100", "H100*"], arch: "8.0", driver: "550.54", cuda: "12.4", memory: "64GiB", disk: "1TB", os: :linux, labels: "fast-disk", share: true
     prefer gpu: ["H100", "A100"], node: :server, label: "ecc"
