@@ -14,6 +14,10 @@ class BenchError(Exception):
     """A measurement that could not be made; says what and why."""
 
 
+class Skipped(BenchError):
+    """A peer that is not on this machine."""
+
+
 @dataclass
 class Bench:
     """What every measurement is given. `folder` is on the disk that is measured."""
@@ -22,6 +26,8 @@ class Bench:
     folder: Path
     tiny: bool = False
     agents: List[int] = field(default_factory=lambda: [1, 100, 1000])
+    peer_jobs: int = 1000  # of each measurement against another scheduler
+    skips: List[str] = field(default_factory=list)
 
     def program(self, name):
         for path in (self.build / "src/bin" / name, self.build / "bench" / name):
