@@ -1,8 +1,10 @@
 """zed.state: what is put back is what was saved, to the last bit, after kill -9 at any moment."""
 
+import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +118,9 @@ with zed.atomic_write(zed.job_dir / "final.txt", "w") as file:
 """
 
 
+PATIENCE_S = 180
+
+
 class KillTest(JobTest):
     """kill -9 at random moments; each next attempt begins from the newest committed checkpoint."""
 
@@ -132,33 +137,66 @@ class KillTest(JobTest):
         with open(os.path.join(self.job_dir, "final.txt"), encoding="utf-8") as file:
             return file.read()
 
-    def test_resume_after_kill_9_is_bit_exact(self):
-        agent = self.agent()
-        began = time.monotonic()
-        child = self.start()
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 0, errors)
-        whole = time.monotonic() - began
-        expected = self.final()
-        os.unlink(os.path.join(self.job_dir, "final.txt"))
+    def connected(self, agent, count):
+        """Whether so many processes in all have said hello, soon enough."""
+        with agent._changed:
+            return agent._changed.wait_for(lambda: len(agent._of("hello")) >= count, PATIENCE_S)
+
+    def begin_anew(self, agent):
+        for name in ("ckpt", "metrics"):
+            shutil.rmtree(os.path.join(self.job_dir, name), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.job_dir, "final.txt"))
         agent.committed.clear()
-        draw = random.Random(5)
-        kills = 0
-        more = {}
+
+    def life(self, agent, moment, most):
+        """One run from its beginning to its end, killed on the way at most so often: how often it was."""
+        kills, more = 0, {}
         while not os.path.exists(os.path.join(self.job_dir, "final.txt")):
+            hellos = len(agent._of("hello"))
             child = self.start(**more)
             try:
-                _, errors = child.communicate(timeout=draw.uniform(0.2, 1.0) * whole if kills < self.KILLS else 60)
+                if kills < most:
+                    after_hello, seconds = moment()
+                    if after_hello:
+                        self.connected(agent, hellos + 1)
+                    _, errors = child.communicate(timeout=seconds)
+                else:
+                    _, errors = child.communicate(timeout=PATIENCE_S)
                 self.assertEqual(child.returncode, 0, errors)
             except subprocess.TimeoutExpired:
                 child.send_signal(signal.SIGKILL)
-                child.communicate(timeout=60)
+                child.communicate(timeout=PATIENCE_S)
                 kills += 1
             if agent.committed:
                 newest = agent.committed[-1]["snapshot"]
                 more = {"ZED_CHECKPOINT": newest, "ZED_CHECKPOINT_EPOCH": newest.split("-")[1].split(".")[0]}
-        self.assertEqual(self.final(), expected)
-        self.assertGreater(kills, 0)
+        return kills
+
+    def test_resume_after_kill_9_is_bit_exact(self):
+        agent = self.agent()
+        began = time.monotonic()
+        child = self.start()
+        self.assertTrue(self.connected(agent, 1))
+        begin_s = time.monotonic() - began
+        _, errors = child.communicate(timeout=PATIENCE_S)
+        self.assertEqual(child.returncode, 0, errors)
+        training_s = time.monotonic() - began - begin_s
+        expected = self.final()
+        draw = random.Random(5)
+
+        def moment():
+            """Every second one while it trains, the others at any time from its start on."""
+            after_hello = draw.random() < 0.5
+            return after_hello, draw.uniform(0, training_s if after_hello else begin_s + training_s)
+
+        kills = lives = 0
+        while kills < self.KILLS:
+            self.begin_anew(agent)
+            kills += self.life(agent, moment, self.KILLS - kills)
+            lives += 1
+            self.assertEqual(self.final(), expected, f"after {kills} kills in {lives} lives")
+        self.assertEqual(kills, self.KILLS)
 
 
 class TorchKillTest(KillTest):
