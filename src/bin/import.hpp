@@ -17,8 +17,8 @@ namespace zed::bin {
 Result<Snapshot> import_files(env::Store& store, const ImportFiles& import,
                               const ReportCopied& report = {});
 
-/// Submitted code: into `zed/code/<content>`, unless that is there. Called by import_files() for what
-/// goes into `zed/code`. Errors: those, and `busy` (the folder changes all the time).
+/// Submitted code: into `zed/code/<content>`, unless that is there. Called by import_files() for
+/// what goes into `zed/code`. Errors: those, and `busy` (the folder changes all the time).
 Result<Snapshot> import_code(env::Store& store, const ImportFiles& import,
                              const ReportCopied& report = {});
 

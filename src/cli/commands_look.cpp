@@ -4,8 +4,8 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/orders.hpp"
 #include "cli/csv.hpp"
+#include "cli/orders.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "cli/render_models.hpp"

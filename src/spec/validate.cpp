@@ -186,10 +186,9 @@ private:
       draft.job.requirement = model->second.model.requirement.overridden_by(draft.job.requirement);
       return;
     }
-    reader_.warning(draft.model->offset,
-                    "model " + quote(name) + " is not declared in this file",
-                    reader_.nearest(name, model_names_,
-                                    "the job waits until a model of that name exists"));
+    reader_.warning(
+        draft.model->offset, "model " + quote(name) + " is not declared in this file",
+        reader_.nearest(name, model_names_, "the job waits until a model of that name exists"));
   }
 
   /// A data set made by hand needs no declaration; one that is nearly declared is a slip.
