@@ -124,7 +124,7 @@ PATIENCE_S = 180
 class KillTest(JobTest):
     """kill -9 at random moments; each next attempt begins from the newest committed checkpoint."""
 
-    KILLS = 12
+    KILLS = 8
 
     def environment(self, **more):
         return {**os.environ, **self.environ, "ZED_CHECKPOINT_EVERY": "1 epoch", **more}

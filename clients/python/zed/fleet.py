@@ -193,6 +193,7 @@ class Client:
         *,
         name: str = "",
         code: Union[str, "os.PathLike[str]", None] = None,
+        setup: str = "",
         requires: str = "",
         env: Optional[Mapping[str, str]] = None,
         model: str = "",
@@ -200,8 +201,8 @@ class Client:
         checkpoint_every: str = "",
         retries: int = 0,
     ) -> Row:
-        """Submits a job without a cluster file; `code` is a folder of the controller's machine. The
-        job's row."""
+        """Submits a job without a cluster file; `code` is a folder of the controller's machine, `setup`
+        a shell command before its first start. The job's row."""
         folder = str(Path(code).resolve()) if code is not None else ""
         reply = self.call(
             "run",
@@ -210,6 +211,7 @@ class Client:
             name=name,
             uuid=secrets.token_hex(16),
             code=folder,
+            setup=setup,
             requirement=requires,
             env=dict(env or {}),
             model=model,
