@@ -40,16 +40,14 @@ template <class R> std::string code(const R& result) {
   return result ? "ok" : std::string(to_string(result.error().code));
 }
 
-#define EXPECT_OK(expression)                                                                      \
-  do {                                                                                             \
-    const auto& result_ = (expression);                                                            \
-    EXPECT_TRUE(result_) << (result_ ? "" : result_.error().describe());                           \
-  } while (false)
-#define ASSERT_OK(expression)                                                                      \
-  do {                                                                                             \
-    const auto& result_ = (expression);                                                            \
-    ASSERT_TRUE(result_) << (result_ ? "" : result_.error().describe());                           \
-  } while (false)
+/// For a test: true, or what the error says.
+template <class R> testing::AssertionResult succeeded(const R& result) {
+  if (result) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << result.error().describe();
+}
+
+#define EXPECT_OK(expression) EXPECT_TRUE(::zed::contract::succeeded(expression))
+#define ASSERT_OK(expression) ASSERT_TRUE(::zed::contract::succeeded(expression))
 #define EXPECT_REFUSED(expected_code, expression)                                                  \
   EXPECT_EQ(::zed::contract::code(expression), expected_code)
 

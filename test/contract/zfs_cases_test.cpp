@@ -60,7 +60,7 @@ TEST_F(ZfsCases, Z5341_Z1575_Z4591_DeletionsAtTheSourceDoNotTravel) {
 TEST_F(ZfsCases, R644_Z7129_ATokenWhoseSnapshotIsGoneIsDroppedAndPlannedAnew) {
   move_all(1, 1);
   change(2);
-  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), 2'000'000));
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), increment_cut));
   auto token = to().resume_token(model, checkpoint_id(2)).value();
   ASSERT_OK(from().destroy_snapshot({model, "v2"}));
   change(3);
@@ -76,7 +76,7 @@ TEST_F(ZfsCases, Z16764_ATokenOfOneInManyCoversThatOne) {
   for (std::uint8_t n = 2; n <= 4; ++n)
     change(n);
   move_all(1, 2);
-  EXPECT_CUT(move(from(), sending(3, 2), to(), receiving(3, 2), 2'000'000));
+  EXPECT_CUT(move(from(), sending(3, 2), to(), receiving(3, 2), increment_cut));
   auto token = to().resume_token(model, checkpoint_id(3)).value();
   ASSERT_OK(move(from(), sending(3, 2, token), to(), receiving(3, 2)).snapshot);
   move_all(4, 4);
@@ -124,7 +124,7 @@ TEST_F(ZfsCases, S979_ASnapshotWithoutANameIsNotTheDataset) {
 }
 
 TEST_F(ZfsCases, R825_ANameThatWasReusedIsAnotherDataset) {
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   auto token = to().resume_token(model, checkpoint_id(1)).value();
   ASSERT_OK(from().rename(model, ds("models/old")));
   ASSERT_OK(from().create(model, {{property::uuid, uuid(6).str()}}));

@@ -21,7 +21,7 @@ void ZfsPair::SetUp() {
   to_ = make_zfs();
   if (!from_ || !to_) GTEST_SKIP() << "ZED_TEST_ZFS_ROOT names no pool";
   ASSERT_OK(from().create(model(), {{property::uuid, uuid(5).str()}}));
-  from_->write(model(), "weights.bin", noise(6'000'000, 1));
+  from_->write(model(), "weights.bin", noise(full_size, 1));
   from_->write(model(), "config.json", "{}");
   take(1);
 }
@@ -31,7 +31,7 @@ void ZfsPair::take(std::uint8_t n) {
 }
 
 void ZfsPair::change(std::uint8_t n) {
-  from_->write(model(), "more.bin", noise(4'000'000, n));
+  from_->write(model(), "more.bin", noise(increment_size, n));
   take(n);
 }
 

@@ -11,12 +11,19 @@ namespace zed::contract {
 /// Bytes that do not compress.
 std::string noise(std::size_t size, std::uint32_t seed);
 
+// The model's sizes: small, since emulated machines move them many times, and large enough to be
+// cut in the middle.
+inline constexpr std::size_t full_size = 3'000'000;       ///< the first version
+inline constexpr std::size_t full_cut = 2'000'000;        ///< where its stream is cut
+inline constexpr std::size_t increment_size = 2'000'000;  ///< what each later one adds
+inline constexpr std::size_t increment_cut = 1'200'000;
+
 /// Skipped where there is no OpenZFS.
 class ZfsPair : public testing::Test {
 protected:
   void SetUp() override;
   void take(std::uint8_t n);
-  /// Another version of the model, about 4 MB of it new, as snapshot v<n>.
+  /// Another version of the model, `increment_size` of it new, as snapshot v<n>.
   void change(std::uint8_t n);
   env::Store& from() { return from_->store(); }
   env::Store& to() { return to_->store(); }

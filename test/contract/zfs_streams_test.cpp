@@ -29,13 +29,13 @@ TEST_F(ZfsStreams, BringTheSnapshotWithItsPropertiesAndItsGuid) {
   change(2);
   auto second = move(from(), sending(2, 1), to(), receiving(2, 1));
   ASSERT_OK(second.snapshot);
-  EXPECT_LT(second.bytes, 5'000'000U);
+  EXPECT_LT(second.bytes, increment_size + 500'000);
   expect_equal(2);
   EXPECT_TRUE(to().inspect(model)->readonly);
 }
 
 TEST_F(ZfsStreams, GoOnWhereTheyWereCut) {
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   auto partial = to().inspect(model).value();
   EXPECT_TRUE(partial.receiving);
   EXPECT_TRUE(partial.snapshots.empty());
@@ -45,8 +45,8 @@ TEST_F(ZfsStreams, GoOnWhereTheyWereCut) {
   EXPECT_EQ(to().resume_token(model, checkpoint_id(2)).value(), "");
   auto rest = move(from(), sending(1, {}, token), to(), receiving(1));
   ASSERT_OK(rest.snapshot);
-  EXPECT_LT(rest.bytes, 3'000'000U);
-  EXPECT_GT(rest.resumed, 3'000'000U);
+  EXPECT_LT(rest.bytes, 1'500'000U);
+  EXPECT_GT(rest.resumed, 1'200'000U);
   EXPECT_EQ(rest.snapshot->properties, receiving(1).snapshot_properties);
   expect_equal(1);
 }
@@ -59,15 +59,15 @@ TEST_F(ZfsStreams, AnyReplicaGoesOnAfterTheFirstSenderIsGone) {
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
   expect_equal(1);
   Files wanted = from_->snapshot(snap("models/llama@v2"));
-  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), 2'000'000));
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), increment_cut));
   auto token = to().resume_token(model, checkpoint_id(2)).value();
   ASSERT_NE(token, "");
   ASSERT_OK(from().destroy(model));
 
   auto rest = move(other->store(), sending(2, 1, token, renamed), to(), receiving(2, 1));
   ASSERT_OK(rest.snapshot);
-  EXPECT_GT(rest.resumed, 1'000'000U);
-  EXPECT_LT(rest.bytes, 3'000'000U);
+  EXPECT_GT(rest.resumed, 500'000U);
+  EXPECT_LT(rest.bytes, 1'500'000U);
   EXPECT_TRUE(to_->snapshot(snap("models/llama@v2")) == wanted);
 }
 
@@ -76,12 +76,12 @@ TEST_F(ZfsStreams, AFullStreamIsContinuedByAnyReplicaToo) {
   const DatasetName renamed = ds("another-name");
   replicate_to(*other, renamed, 1);
   Files wanted = from_->snapshot(snap("models/llama@v1"));
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   auto token = to().resume_token(model, checkpoint_id(1)).value();
   ASSERT_OK(from().destroy(model));
   auto rest = move(other->store(), sending(1, {}, token, renamed), to(), receiving(1));
   ASSERT_OK(rest.snapshot);
-  EXPECT_GT(rest.resumed, 3'000'000U);
+  EXPECT_GT(rest.resumed, 1'200'000U);
   EXPECT_TRUE(to_->snapshot(snap("models/llama@v1")) == wanted);
 }
 
@@ -111,14 +111,14 @@ TEST_F(ZfsStreams, ACrashBeforeThePropertiesIsRepairedWithoutTheSender) {
 }
 
 TEST_F(ZfsStreams, AbortingLeavesWhatWasThereBefore) {
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   EXPECT_REFUSED("busy", to().destroy(model));
   EXPECT_REFUSED("busy", to().rename(model, ds("models/other")));
   EXPECT_OK(to().abort_receive(model));
   EXPECT_REFUSED("not_found", to().inspect(model));
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
   change(2);
-  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), 2'000'000));
+  EXPECT_CUT(move(from(), sending(2, 1), to(), receiving(2, 1), increment_cut));
   EXPECT_TRUE(to().inspect(model)->receiving);
   EXPECT_OK(to().abort_receive(model));
   EXPECT_OK(to().abort_receive(model));
@@ -131,11 +131,11 @@ TEST_F(ZfsStreams, AbortingLeavesWhatWasThereBefore) {
 }
 
 TEST_F(ZfsStreams, AnotherKindTakesOverWhereAnInterruptedOneWas) {
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   auto send = sending(1);
   auto receive = receiving(1);
   send.kind = receive.kind = StreamKind::files;
-  EXPECT_CUT(move(from(), send, to(), receive, 2'000'000));
+  EXPECT_CUT(move(from(), send, to(), receive, increment_cut));
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
   expect_equal(1);
   change(2);
@@ -145,10 +145,10 @@ TEST_F(ZfsStreams, AnotherKindTakesOverWhereAnInterruptedOneWas) {
   receive.kind = StreamKind::files;
   auto moved = move(from(), send, to(), receive);
   ASSERT_OK(moved.snapshot);
-  EXPECT_LT(moved.bytes, 4'100'000U);
+  EXPECT_LT(moved.bytes, 2'100'000U);
   expect_equal(2);
   // What did not change is shared with the snapshot before, as after a zfs stream.
-  EXPECT_LT(to().inspect(model)->used.value, 13'000'000);
+  EXPECT_LT(to().inspect(model)->used.value, 6'500'000);
 }
 
 TEST_F(ZfsStreams, OneWriterATimeAndDamageCountsForNothing) {
@@ -164,7 +164,7 @@ TEST_F(ZfsStreams, OneWriterATimeAndDamageCountsForNothing) {
 }
 
 TEST_F(ZfsStreams, TokensOfOtherStreamsAreRefused) {
-  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), 4'000'000));
+  EXPECT_CUT(move(from(), sending(1), to(), receiving(1), full_cut));
   auto token = to().resume_token(model, checkpoint_id(1)).value();
   change(2);
   EXPECT_REFUSED("stale", from().send(sending(2, 1, token)));
@@ -266,7 +266,7 @@ TEST_F(ZfsStreams, Z18101_GoThereAndBackWithLargeBlocks) {
   ASSERT_OK(move(from(), sending(1), to(), receiving(1)).snapshot);
   ASSERT_OK(move(from(), sending(2, 1), to(), receiving(2, 1)).snapshot);
   ASSERT_OK(to().set_readonly(model, false));
-  to_->write(model, "more.bin", noise(4'000'000, 99));
+  to_->write(model, "more.bin", noise(increment_size, 99));
   ASSERT_OK(to().snapshot(snap("models/llama@v3"), with_id(3)));
   ASSERT_OK(from().set_readonly(model, true));
   ASSERT_OK(move(to(), sending(3, 2), from(), receiving(3, 2)).snapshot);

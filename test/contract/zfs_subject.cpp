@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "contract/dir_subject.hpp"
 #include "store/zfs/zfs_store.hpp"
@@ -72,7 +73,8 @@ std::unique_ptr<ZfsSubject> make_zfs() {
   const char* root = std::getenv("ZED_TEST_ZFS_ROOT");
   if (root == nullptr) return nullptr;
   static int number = 0;
-  return std::make_unique<ZfsSubject>(std::string(root) + "/contract-" + std::to_string(++number));
+  return std::make_unique<ZfsSubject>(std::string(root) + "/contract-" +
+                                      std::to_string(::getpid()) + "-" + std::to_string(++number));
 }
 
 std::unique_ptr<Subject> make_zfs_subject() {

@@ -331,6 +331,10 @@ Result<std::unique_ptr<env::ReceiveStream>> ZfsStore::receive(const env::Receive
       ZED_TRY(record, look(name));
     }
   }
+  // What was written a moment ago is not counted yet, and a receive that began would have to end.
+  if (record && !record->dataset.readonly && !record->dataset.changed) {
+    ZED_TRY(record, look_exactly(name));
+  }
   ZED_CHECK(may_receive(record ? &*record : nullptr, request));
   if (record && record->is_receiving()) {
     if (!record->marked.marker)

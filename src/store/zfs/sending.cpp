@@ -56,6 +56,10 @@ class NativeStream final : public env::SendStream {
 public:
   NativeStream(std::string what, std::unique_ptr<Child> child, Bytes total, Bytes resumed)
       : what_(std::move(what)), child_(std::move(child)), total_(total), resumed_(resumed) {}
+  /// A command that is frozen would not notice that nobody reads any more.
+  ~NativeStream() override {
+    if (!ended_) child_->kill();
+  }
 
   Result<std::size_t> read(std::span<std::byte> buffer) override {
     if (ended_) return std::size_t{0};

@@ -1,0 +1,97 @@
+// Very many snapshots on OpenZFS: what is asked of it, and how often. Skipped where there is none.
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "contract/zfs_fixture.hpp"
+#include "store/zfs/zfs_store.hpp"
+
+namespace zed::contract {
+namespace {
+
+using store::zfs::Arguments;
+
+constexpr int many = 5000;
+/// What one channel program may take with the memory that it is given.
+constexpr int at_once = 500;
+
+struct Counts {
+  std::atomic<int> all{0};
+  std::atomic<int> snapshots_asked{0};  ///< whose properties were asked for
+};
+
+class CountingCommands final : public store::zfs::Commands {
+public:
+  explicit CountingCommands(Counts& counts)
+      : counts_(counts), commands_(store::zfs::make_system_commands()) {}
+
+  Result<store::zfs::Output> run(const Arguments& arguments, std::string_view input) override {
+    ++counts_.all;
+    if (arguments.at(1) == "get")
+      counts_.snapshots_asked +=
+          static_cast<int>(std::count_if(arguments.begin(), arguments.end(), [](const auto& word) {
+            return word.find('@') != std::string::npos;
+          }));
+    return commands_->run(arguments, input);
+  }
+  Result<std::unique_ptr<store::zfs::Child>> start(const Arguments& arguments, Pipe pipe) override {
+    return commands_->start(arguments, pipe);
+  }
+
+private:
+  Counts& counts_;
+  std::unique_ptr<Commands> commands_;
+};
+
+constexpr char program[] = R"lua(
+args = ...
+argv = args["argv"]
+for i = tonumber(argv[2]), tonumber(argv[3]) do
+  local e = zfs.sync.snapshot(argv[1] .. "@epoch-" .. i)
+  if e ~= 0 then error("snapshot: " .. e) end
+end
+)lua";
+
+TEST(ZfsScale, FiveThousandSnapshotsAreAskedForOnce) {
+  auto zfs = make_zfs();
+  if (!zfs) GTEST_SKIP() << "ZED_TEST_ZFS_ROOT names no pool";
+  const DatasetName job = ds("jobs/long");
+  ASSERT_OK(zfs->store().create(job, {{property::uuid, uuid(1).str()}}));
+  zfs->close();
+  const std::string file = "/tmp/many-snapshots.lua";
+  std::ofstream(file) << program;
+  const std::string full = zfs->full(job.str());
+  for (int i = 1; i <= many; i += at_once)
+    zfs->by_hand({"zfs", "program", "-m", "100000000", full.substr(0, full.find('/')), file, full,
+                  std::to_string(i), std::to_string(i + at_once - 1)});
+
+  Counts counts;
+  auto store = store::open_zfs_store(zfs->root(), std::make_unique<CountingCommands>(counts), true);
+  ASSERT_OK(store);
+  EXPECT_EQ(counts.snapshots_asked, many);
+  EXPECT_LT(counts.all, 30);
+
+  // From here on only what is new is asked for, and in the order in which it was made.
+  counts.snapshots_asked = 0;
+  auto snapshots = (*store)->inspect(job).value().snapshots;
+  ASSERT_EQ(snapshots.size(), static_cast<std::size_t>(many));
+  for (int i : {1, 2, 10, 999, 1000, many})
+    EXPECT_EQ(snapshots[static_cast<std::size_t>(i - 1)].name, "epoch-" + std::to_string(i));
+  EXPECT_EQ(counts.snapshots_asked, 0);
+  auto cursor = (*store)->changes_since("")->cursor;
+  zfs->by_hand({"zfs", "snapshot", full + "@by-hand"});
+  std::vector<DatasetName> changed;
+  for (int i = 0; i < 1000 && changed.empty(); ++i) {
+    changed = (*store)->changes_since(cursor)->datasets;
+    if (changed.empty()) ::usleep(10'000);
+  }
+  EXPECT_EQ(changed, (std::vector{job}));
+  EXPECT_EQ((*store)->inspect(job)->snapshots.size(), static_cast<std::size_t>(many + 1));
+  EXPECT_EQ(counts.snapshots_asked, 1);
+}
+
+}  // namespace
+}  // namespace zed::contract
