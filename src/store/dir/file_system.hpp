@@ -29,6 +29,8 @@ ssize_t copy_inside(int from, int to, std::uint64_t offset, std::uint64_t size);
 /// How fine the clock that stamps files is at its coarsest, in nanoseconds.
 std::int64_t stamp_resolution();
 
+int unmount(const std::string& path);
+
 struct FileSystem {
   std::string name = "this file system";
   bool tracks_changes = false;  ///< as in Abilities

@@ -80,6 +80,10 @@ std::int64_t stamp_resolution() {
   return resolution.tv_nsec;
 }
 
+int unmount(const std::string& path) {
+  return ::unmount(path.c_str(), 0);
+}
+
 std::optional<FileSystem> file_system_of(int fd) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return std::nullopt;

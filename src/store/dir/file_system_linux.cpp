@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +53,10 @@ std::int64_t stamp_resolution() {
   timespec resolution{};
   ::clock_getres(CLOCK_REALTIME_COARSE, &resolution);
   return resolution.tv_nsec;
+}
+
+int unmount(const std::string& path) {
+  return ::umount2(path.c_str(), 0);
 }
 
 std::optional<FileSystem> file_system_of(int fd) {
