@@ -13,7 +13,7 @@
 namespace zed::controller {
 namespace {
 
-constexpr Millis adopt_patience = minutes(2);
+constexpr Millis adopt_patience = minutes(10);
 /// Of a job's dataset that was adopted and not dispatched yet; dispatch takes it over.
 constexpr char adopted_property[] = "adopted";
 

@@ -38,6 +38,33 @@ std::string full_name(const std::string& property) {
   return std::string(zfs::prefix) + property;
 }
 
+/// One after the other on one connection: each costs a handshake. The first that fails is the last.
+std::string remote_line(const std::vector<Words>& commands) {
+  std::vector<std::string> lines;
+  lines.reserve(commands.size());
+  for (const Words& words : commands)
+    lines.push_back(quoted_remote(words));
+  return join(lines, " && ");
+}
+
+/// As many `zfs set` as it takes, each far below what a command line may hold.
+std::vector<Words> setting(const Properties& properties, const std::string& on) {
+  std::vector<Words> commands;
+  std::size_t size = longest_command;
+  for (const auto& [name, value] : properties) {
+    std::string assignment = full_name(name) + "=" + encode_remote_value(value);
+    if (size + assignment.size() > longest_command) {
+      commands.push_back(zfs_words({"set"}));
+      size = 0;
+    }
+    size += assignment.size() + 3;
+    commands.back().push_back(std::move(assignment));
+  }
+  for (Words& words : commands)
+    words.push_back(on);
+  return commands;
+}
+
 Properties to_carry(const Properties& properties) {
   Properties carried = properties;
   std::erase_if(carried, [](const auto& item) {
@@ -171,9 +198,9 @@ Status HostSend::not_cancelled() const {
   return fail(ErrorCode::cancelled, "the transfer to " + destination_ + " was cancelled");
 }
 
-Result<zfs::Output> HostSend::ask(const std::string& what, const std::vector<std::string>& words) {
+Result<zfs::Output> HostSend::ask(const std::string& what, const RemoteCommands& commands) {
   ZED_CHECK(not_cancelled());
-  ZED_TRY(auto output, commands_->run(ssh_command(quoted_remote(words)), {}));
+  ZED_TRY(auto output, commands_->run(ssh_command(remote_line(commands)), {}));
   if (!output.ok) return fail(host_error(what, destination_, output));
   return output;
 }
@@ -263,33 +290,30 @@ HostSend::open(const SendToHost& wanted, env::SendRequest request, const Remote&
       (stream.error().code == ErrorCode::stale || stream.error().code == ErrorCode::invalid);
   if (!other_stream || remote.mark.empty()) return stream;
   ZED_CHECK(ask("drop what an earlier stream left of " + wanted.target,
-                zfs_words({"receive", "-A", wanted.target})));
+                {zfs_words({"receive", "-A", wanted.target})}));
   request.resume_token.clear();
   return store_.send(request);
 }
 
-Status HostSend::prepare(const SendToHost& wanted, const Remote& remote) {
+HostSend::RemoteCommands HostSend::receiving(const SendToHost& wanted, const Remote& remote) {
   const std::string mark = full_name(sync_mark) + "=" + wanted.snapshot.str();
-  if (remote.is_there) {
-    if (remote.mark == wanted.snapshot.str()) return {};
-    ZED_CHECK(ask("mark " + wanted.target, zfs_words({"set", mark, wanted.target})));
-    return {};
-  }
-  const std::size_t slash = wanted.target.find_last_of('/');
-  const std::string parent = wanted.target.substr(0, slash);
-  if (parent.find('/') == std::string::npos) return {};  // the pool
-  ZED_CHECK(ask("make the parents of " + wanted.target, zfs_words({"create", "-p", parent})));
-  return {};
+  RemoteCommands commands;
+  if (remote.is_there && remote.mark != wanted.snapshot.str())
+    commands.push_back(zfs_words({"set", mark, wanted.target}));
+  const std::string parent = wanted.target.substr(0, wanted.target.find_last_of('/'));
+  if (!remote.is_there && parent.find('/') != std::string::npos)  // else it is the pool
+    commands.push_back(zfs_words({"create", "-p", parent}));
+  commands.push_back(zfs_words({"receive", "-s", "-u", "-o", "canmount=noauto", "-o", "readonly=on",
+                                "-o", "setuid=off", "-o", "devices=off", "-o", mark,
+                                wanted.target + "@" + wanted.snapshot_name}));
+  return commands;
 }
 
-Result<Bytes> HostSend::pump(const SendToHost& wanted, env::SendStream& stream,
-                             const ReportSent& report) {
+Result<Bytes> HostSend::pump(const SendToHost& wanted, const Remote& remote,
+                             env::SendStream& stream, const ReportSent& report) {
   const std::string what = "receive " + wanted.target + "@" + wanted.snapshot_name;
-  const std::string command = quoted_remote(zfs_words(
-      {"receive", "-s", "-u", "-o", "canmount=noauto", "-o", "readonly=on", "-o", "setuid=off",
-       "-o", "devices=off", "-o", full_name(sync_mark) + "=" + wanted.snapshot.str(),
-       wanted.target + "@" + wanted.snapshot_name}));
-  ZED_TRY(auto child, commands_->start(ssh_command(command), zfs::Commands::Pipe::to_it));
+  ZED_TRY(auto child, commands_->start(ssh_command(remote_line(receiving(wanted, remote))),
+                                       zfs::Commands::Pipe::to_it));
   {
     const std::lock_guard lock(child_mutex_);
     child_ = child.get();
@@ -334,36 +358,17 @@ Status HostSend::dress(const SendToHost& wanted, const Dataset& dataset, const S
   // One that a person took has no id of its own; everywhere else it has to have one.
   of_snapshot.emplace(property::id, snapshot.id.str());
   const Properties of_dataset = to_carry(dataset.properties);
-  auto set = [&](const Properties& properties, const std::string& on) -> Status {
-    Words words = zfs_words({"set"});
-    std::size_t size = 0;
-    for (auto at = properties.begin(); at != properties.end();) {
-      words.push_back(full_name(at->first) + "=" + encode_remote_value(at->second));
-      size += words.back().size() + 3;
-      ++at;
-      if (at != properties.end() && size < longest_command) continue;
-      words.push_back(on);
-      ZED_CHECK(ask("set the properties of " + on, words));
-      words = zfs_words({"set"});
-      size = 0;
-    }
-    return {};
-  };
-  ZED_CHECK(set(of_snapshot, full));
-  ZED_CHECK(set(of_dataset, wanted.target));
-  ZED_CHECK(check_properties(wanted, of_dataset, of_snapshot));
-  // Last: until here a repeated run knows that it is not done.
-  ZED_CHECK(
-      ask("finish " + wanted.target, zfs_words({"inherit", full_name(sync_mark), wanted.target})));
-  return {};
-}
-
-Status HostSend::check_properties(const SendToHost& wanted, const Properties& of_dataset,
-                                  const Properties& of_snapshot) {
-  const std::string full = wanted.target + "@" + wanted.snapshot_name;
-  ZED_TRY(auto output, ask("read back the properties of " + full,
-                           zfs_words({"get", "-Hp", "-o", "name,property,value,source", "all",
-                                      wanted.target, full})));
+  RemoteCommands sets = setting(of_snapshot, full);
+  for (std::vector<std::string>& words : setting(of_dataset, wanted.target))
+    sets.push_back(std::move(words));
+  // All but the last by themselves: together they may be longer than a command line.
+  while (sets.size() > 2) {
+    ZED_CHECK(ask("set the properties of " + full, {sets.front()}));
+    sets.erase(sets.begin());
+  }
+  sets.push_back(
+      zfs_words({"get", "-Hp", "-o", "name,property,value,source", "all", wanted.target, full}));
+  ZED_TRY(auto output, ask("set the properties of " + full, sets));
   auto facts = zfs::gather(zfs::parse_properties(output.out));
   auto has = [&facts](const std::string& name, const Properties& properties) {
     const Properties& own = facts[name].own;
@@ -372,10 +377,14 @@ Status HostSend::check_properties(const SendToHost& wanted, const Properties& of
       return found != own.end() && found->second == item.second;
     });
   };
-  if (has(wanted.target, of_dataset) && has(full, of_snapshot)) return {};
-  return fail(ErrorCode::io,
-              full + " on " + destination_ + " does not have the properties that were set",
-              "again");
+  if (!has(wanted.target, of_dataset) || !has(full, of_snapshot))
+    return fail(ErrorCode::io,
+                full + " on " + destination_ + " does not have the properties that were set",
+                "again");
+  // Last: until here a repeated run knows that it is not done.
+  ZED_CHECK(ask("finish " + wanted.target,
+                {zfs_words({"inherit", full_name(sync_mark), wanted.target})}));
+  return {};
 }
 
 Result<HostSent> HostSend::run(const SendToHost& wanted, const ReportSent& report) {
@@ -405,8 +414,7 @@ Result<HostSent> HostSend::run(const SendToHost& wanted, const ReportSent& repor
   } else {
     ZED_TRY(auto request, plan(wanted, dataset, *snapshot, remote));
     ZED_TRY(auto stream, open(wanted, std::move(request), remote));
-    ZED_CHECK(prepare(wanted, remote));
-    ZED_TRY(sent.moved, pump(wanted, *stream, report));
+    ZED_TRY(sent.moved, pump(wanted, remote, *stream, report));
   }
   ZED_CHECK(dress(wanted, dataset, *snapshot));
   return sent;

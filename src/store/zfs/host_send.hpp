@@ -43,17 +43,18 @@ public:
 private:
   /// What the other side has of the dataset.
   struct Remote;
-  Result<zfs::Output> ask(const std::string& what, const std::vector<std::string>& command);
+  using RemoteCommands = std::vector<std::vector<std::string>>;
+  Result<zfs::Output> ask(const std::string& what, const RemoteCommands& commands);
   Result<Remote> look(const SendToHost& wanted);
   Result<env::SendRequest> plan(const SendToHost& wanted, const Dataset& dataset,
                                 const Snapshot& snapshot, const Remote& remote) const;
   Result<std::unique_ptr<env::SendStream>> open(const SendToHost& wanted, env::SendRequest request,
                                                 const Remote& remote);
-  Status prepare(const SendToHost& wanted, const Remote& remote);
-  Result<Bytes> pump(const SendToHost& wanted, env::SendStream& stream, const ReportSent& report);
+  static RemoteCommands receiving(const SendToHost& wanted, const Remote& remote);
+  Result<Bytes> pump(const SendToHost& wanted, const Remote& remote, env::SendStream& stream,
+                     const ReportSent& report);
+  /// Sets the properties, reads them back, and takes the mark of an unfinished stream away.
   Status dress(const SendToHost& wanted, const Dataset& dataset, const Snapshot& snapshot);
-  Status check_properties(const SendToHost& wanted, const Properties& of_dataset,
-                          const Properties& of_snapshot);
   std::vector<std::string> ssh_command(const std::string& remote) const;
   Status not_cancelled() const;
 

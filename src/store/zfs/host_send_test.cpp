@@ -141,17 +141,35 @@ struct Host {
   bool cuts_the_stream = false;
   bool forgets_properties = false;
 
-  static Arguments words_of(const std::string& line) {
-    Arguments words;
+  /// The commands of a line, each without what comes before `zfs` and it.
+  static std::vector<Arguments> commands_of(const std::string& line) {
+    std::vector<Arguments> commands(1);
     for (std::size_t at = 0; at < line.size();) {
       EXPECT_EQ(line[at], '\'');
       const std::size_t end = line.find('\'', at + 1);
-      words.push_back(line.substr(at + 1, end - at - 1));
-      at = end + 2;
+      commands.back().push_back(line.substr(at + 1, end - at - 1));
+      const bool another = line.compare(end + 1, 4, " && ") == 0;
+      if (another) commands.emplace_back();
+      at = end + (another ? 5 : 2);
     }
-    EXPECT_EQ(words.at(0), "env");
-    words.erase(words.begin(), words.begin() + 4);
-    return words;
+    for (Arguments& words : commands) {
+      EXPECT_EQ(words.at(0), "env");
+      EXPECT_EQ(words.at(3), "zfs");
+      words.erase(words.begin(), words.begin() + 4);
+    }
+    return commands;
+  }
+
+  /// All but the last `spared` of a line, up to the first that fails.
+  Output run(const std::string& line, std::size_t spared = 0) {
+    auto commands = commands_of(line);
+    Output all{true, "", "", 0};
+    for (std::size_t i = 0; i + spared < commands.size() && all.ok; ++i) {
+      Output one = zfs(commands[i]);
+      one.out = all.out + one.out;
+      all = one;
+    }
+    return all;
   }
 
   Output zfs(const Arguments& words) {
@@ -239,12 +257,14 @@ public:
   Result<Output> run(const Arguments& arguments, std::string_view) override {
     host_.ssh.push_back(arguments);
     if (host_.ssh_says) return *host_.ssh_says;
-    return host_.zfs(Host::words_of(arguments.back()));
+    return host_.run(arguments.back());
   }
   Result<std::unique_ptr<zfs::Child>> start(const Arguments& arguments, Pipe pipe) override {
     EXPECT_EQ(pipe, Pipe::to_it);
     host_.ssh.push_back(arguments);
-    return std::make_unique<Receiving>(host_, Host::words_of(arguments.back()));
+    const Output before = host_.run(arguments.back(), 1);
+    EXPECT_TRUE(before.ok) << before.err;
+    return std::make_unique<Receiving>(host_, Host::commands_of(arguments.back()).back());
   }
 
 private:

@@ -1,0 +1,163 @@
+"""A model goes by ssh to a machine without an agent, properties and all: full, incremental, resumed.
+
+    Zed.ZFS.Replicate.sync_to_remote("nvme/models/llama-finetune@v1", "root@workstation",
+                                     "tank/models/llama-finetune")
+
+The workstation has OpenZFS, OpenSSH and nothing of Zed's. OpenSSH's server comes from Debian's archive
+into build/lab, because the machine that builds has none.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from daemons import Daemons, payload
+from fleet import ROOT, Fleet, libraries
+from lab_case import wait_for
+
+KEEP = ROOT / "build" / "lab" / "openssh"
+MODEL = "nvme/models/llama-finetune"
+TARGET = "tank/models/llama-finetune"
+SLOW_LINK = 4  # megabits a second: the wide increment takes 16 s
+WIDE_BYTES = 8_000_000
+
+
+def openssh():
+    """A folder with sshd and what it needs that this machine lacks."""
+    if not (KEEP / "usr" / "sbin" / "sshd").exists():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["apt-get", "download", "-q", "openssh-server", "libwrap0"], cwd=folder, check=True)
+            for package in pathlib.Path(folder).glob("*.deb"):
+                subprocess.run(["dpkg", "-x", package, KEEP], check=True)
+    return KEEP
+
+
+def with_ssh(made, folder):
+    """Adds both ends of ssh and a pair of keys to what the machines get."""
+    there = openssh()
+    for name in ("client", "host"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    made.program(shutil.which("ssh"))
+    made.program(there / "usr" / "sbin" / "sshd")
+    for library in there.rglob("libwrap.so.0*"):
+        made.add(f"/lib/x86_64-linux-gnu/{library.name}", library.resolve())
+        for needed in libraries(library):
+            made.add(needed, pathlib.Path(needed).resolve())
+    for name in ("client", "client.pub", "host"):
+        made.add(f"/keys/{name}", folder / name)
+    made.add("/keys/known", f"10.9.0.11 {(folder / 'host.pub').read_text()}")
+    made.add(
+        "/setup",
+        "mkdir -p /root/.ssh /run/sshd /usr/bin; chmod 700 /root /root/.ssh; cp /keys/known /root/.ssh/known_hosts;"
+        "cp /keys/client /root/.ssh/id_ed25519; cp /keys/client.pub /root/.ssh/authorized_keys;"
+        "chmod 600 /root/.ssh/* /keys/*; chown -R 0:0 /root /keys; cp /zed/bin/ssh /bin/ssh;"
+        "echo 'sshd:x:74:74::/run/sshd:/bin/false' >> /etc/passwd; echo 'sshd:x:74:' >> /etc/group;"
+        "echo 10.9.0.11 workstation >> /etc/hosts\n",
+    )
+    return made
+
+
+class SshTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.fleet = Fleet(payload=with_ssh(payload(), pathlib.Path(cls.folder.name)))
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.addClassCleanup(cls.fleet.close)
+        cls.server = cls.fleet.machine("server", pool="nvme", memory=1024)
+        cls.workstation = cls.fleet.machine("workstation", pool="tank")
+        cls.start_sshd()
+        cls.daemons = Daemons(cls.server)
+        cls.addClassCleanup(cls.daemons.close)
+        cls.daemons.start_controller()
+        cls.daemons.start_agent(cls.server)
+        wait_for("the agent joins", lambda: any(row["joined"] for row in cls.daemons.ask("nodes")["nodes"]))
+
+    @classmethod
+    def start_sshd(cls):
+        cls.workstation.run(
+            "setsid /zed/bin/sshd -f /dev/null -h /keys/host -o UsePAM=no -o PidFile=/run/sshd.pid"
+            " -o StrictModes=no -E /run/sshd.log; sleep 1; cat /run/sshd.log"
+        )
+        cls.workstation.wait_for("grep -qi :0016 /proc/net/tcp")
+
+    def sync(self, word, host="root@10.9.0.11", timeout=300):
+        return self.daemons.zedctl(f"sync {MODEL}@{word} {host} {TARGET}", timeout)
+
+    def must(self, word):
+        status, output = self.sync(word)
+        self.assertEqual(status, 0, f"{output}\n{self.daemons.logs()}")
+        return output
+
+    def there(self, name, of=TARGET):
+        """A property's value and source on the workstation."""
+        return self.workstation.run(f"zfs get -Hp -o value,source com.zed:{name} {of}").split("\t")
+
+    def test_1_a_person_s_snapshot_arrives_with_its_properties(self):
+        self.server.run(
+            f"zfs create -p {MODEL}; dd if=/dev/urandom of=/{MODEL}/weights bs=1M count=2 2>/dev/null;"
+            f"zfs set com.zed:trained_on=a100 com.zed:epochs=50 com.zed:loss=0.0023 {MODEL};"
+            f"zfs set com.zed:note=\"it's 50 \\\\ done!\" {MODEL}; zfs snapshot {MODEL}@v1"
+        )
+        # The agent notices by itself what a person made.
+        wait_for("the snapshot is seen", lambda: "@v1" in self.daemons.zedctl(f"sync {MODEL}@none a b/c")[1])
+        output = self.must("v1")
+        self.assertIn("by ssh", output)
+        self.assertEqual(self.there("trained_on"), ["a100", "local\n"])
+        self.assertEqual(self.there("loss"), ["0.0023", "local\n"])
+        options = self.workstation.run(f"zfs get -H -o value readonly,canmount {TARGET}").split()
+        self.assertEqual(options, ["on", "noauto"])
+        same = "zfs list -Hp -o guid -t snapshot"
+        self.assertEqual(self.workstation.run(f"{same} {TARGET}@v1"), self.server.run(f"{same} {MODEL}@v1"))
+        self.assertEqual(self.there("id", f"{TARGET}@v1")[1], "local\n")
+        self.assertEqual(self.there("sync")[0], "-")
+        sums = [machine.run(f"zfs mount {name} 2>/dev/null; md5sum < /{name}/weights")
+                for machine, name in ((self.server, MODEL), (self.workstation, TARGET))]  # fmt: skip
+        self.assertEqual(*sums)
+        self.assertIn("was there already", self.must("v1"))
+
+    def test_2_an_increment_carries_only_what_is_new(self):
+        self.server.run(f"echo more > /{MODEL}/more; zfs snapshot {MODEL}@v2")
+        wait_for("@v2 is seen", lambda: "@v2" in self.daemons.zedctl(f"sync {MODEL}@none a b/c")[1])
+        moved = self.daemons.ask(f"sync {MODEL}@v2 root@10.9.0.11 {TARGET}")["moved"]
+        self.assertLess(moved, 1_000_000)
+        self.assertEqual(self.workstation.run(f"zfs list -H -o name -t snapshot -d 1 {TARGET} | wc -l").strip(), "2")
+
+    def test_3_a_cut_stream_goes_on_where_it_was(self):
+        self.server.run(
+            f"dd if=/dev/urandom of=/{MODEL}/wide bs=1000 count={WIDE_BYTES // 1000} 2>/dev/null;"
+            f"zfs snapshot {MODEL}@v3"
+        )
+        wait_for("@v3 is seen", lambda: "@v3" in self.daemons.zedctl(f"sync {MODEL}@none a b/c")[1])
+        self.workstation.shape(SLOW_LINK)
+        command = self.daemons.begin(f"sync {MODEL}@v3 root@10.9.0.11 {TARGET}")
+        self.workstation.wait_for(f"[ $(cat /sys/class/net/eth0/statistics/rx_bytes) -gt {WIDE_BYTES} ]")
+        self.workstation.run("kill $(ps | grep 'zfs receive' | grep -v grep | sed 's/^ *//; s/ .*//')")
+        status, output = self.daemons.finish(command)
+        self.assertNotEqual(status, 0, output)
+        self.assertNotEqual(self.workstation.run(f"zfs get -H -o value receive_resume_token {TARGET}").strip(), "-")
+        self.workstation.shape(None)
+        moved = self.daemons.ask(f"sync {MODEL}@v3 root@10.9.0.11 {TARGET}")["moved"]
+        self.assertLess(moved, WIDE_BYTES * 0.9, "it began anew")
+        self.workstation.run(f"zfs list {TARGET}@v3")
+
+    def test_4_what_cannot_be_done_says_what_to_do(self):
+        status, output = self.sync("v3", "root@10.9.0.99")
+        self.assertEqual(status, 1, output)
+        self.assertIn("ssh to root@10.9.0.99", output)
+        self.workstation.run("mv /root/.ssh/authorized_keys /root/.ssh/away")
+        status, output = self.sync("v3")
+        self.assertEqual(status, 5, output)
+        self.assertIn("ssh-copy-id root@10.9.0.11", output)
+        self.workstation.run("mv /root/.ssh/away /root/.ssh/authorized_keys")
+        self.workstation.run("zfs create tank/mine; touch /tank/mine/precious")
+        status, output = self.daemons.zedctl(f"sync {MODEL}@v3 root@10.9.0.11 tank/mine")
+        self.assertEqual(status, 1, output)
+        self.assertIn("is there already", output)
+        self.workstation.run("[ -e /tank/mine/precious ]")
+
+
+if __name__ == "__main__":
+    unittest.main()
