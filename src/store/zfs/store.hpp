@@ -101,9 +101,6 @@ private:
   /// Without its snapshots.
   Result<Record> glance(const DatasetName& dataset) const;
   Status apply(const std::string& what, const Transaction& transaction);
-  /// For a process that may not run channel programs: not atomic, repaired at the next start.
-  Status apply_step_by_step(const Transaction& transaction);
-  Status destroy_whole(const std::string& what, const DatasetName& dataset);
   /// Our own `zfs rollback`: the event watch does not take it for a person's.
   Status roll_back(const std::string& what, const DatasetName& dataset, const std::string& word);
   /// A person's is written down on the dataset (property `reverted`): the files of a job that runs

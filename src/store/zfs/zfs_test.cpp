@@ -484,18 +484,6 @@ TEST(SystemCommands, AreKilledWhileAnotherThreadReads) {
   reader.join();
 }
 
-TEST(UsersOf, NamesWhoHasAFileOpenOrMapped) {
-  std::string folder = std::filesystem::temp_directory_path() / "zed-users-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(users_of(folder), "");
-  std::string pid = "(pid " + std::to_string(::getpid()) + ")";
-  int file = ::open((folder + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  ASSERT_EQ(::ftruncate(file, 4096), 0);
-  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
-  void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
-  ::close(file);
-  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
-  ::munmap(mapped, 4096);
 // ---- events -------------------------------------------------------------------------------------
 
 std::string event(const std::string& dataset, const std::string& name, const std::string& txg) {
@@ -554,6 +542,18 @@ TEST(ZfsEvents, MadeOfRubbishAreNone) {
           .empty());
 }
 
+TEST(UsersOf, NamesWhoHasAFileOpenOrMapped) {
+  std::string folder = std::filesystem::temp_directory_path() / "zed-users-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  EXPECT_EQ(users_of(folder), "");
+  std::string pid = "(pid " + std::to_string(::getpid()) + ")";
+  int file = ::open((folder + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::ftruncate(file, 4096), 0);
+  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
+  void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  ::close(file);
+  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
+  ::munmap(mapped, 4096);
   EXPECT_EQ(users_of(folder), "");
   EXPECT_EQ(users_of(folder.substr(0, folder.size() - 1)), "");
   std::filesystem::remove_all(folder);
