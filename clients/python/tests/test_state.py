@@ -12,6 +12,7 @@ import time
 import unittest
 
 from support import JobTest
+from torch_child import TorchChild
 from zed import state
 
 PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir))
@@ -216,9 +217,7 @@ class TorchKillTest(KillTest):
     def start(self, **more):
         script = os.path.join(PACKAGE, os.pardir, os.pardir, "examples", "train_torch.py")
         path = os.pathsep.join([PACKAGE, os.environ.get("PYTHONPATH", "")])
-        environment = self.environment(PYTHONPATH=path, **more)
-        command = [sys.executable, script, "--epochs", "12"]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        return TorchChild(script, ["--epochs", "12"], self.environment(PYTHONPATH=path, **more))
 
 
 class RunFactsTest(JobTest):
