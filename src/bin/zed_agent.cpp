@@ -41,6 +41,7 @@ struct RunOptions : bin::DaemonOptions {
   std::uint16_t data_port = 4373;
   bool not_dialable = false;
   bool jobs_as_self = false;
+  std::int64_t transfer_patience_s = 60;
 };
 
 /// The small program beside this one; if it is not there, this one can do it too.
@@ -93,6 +94,10 @@ void add_run(CLI::App& command, RunOptions& options) {
   command.add_option("--controller", options.controllers, "NAME@HOST:PORT; may be repeated");
   command.add_option("--run-folder", options.run_folder, "folder of sockets (short path)");
   command.add_option("--data-port", options.data_port, "port for transfers; 0: any");
+  command
+      .add_option("--transfer-patience", options.transfer_patience_s,
+                  "seconds that a transfer waits for its other end (60); more where disks are slow")
+      ->check(CLI::Range(1, 86400));
   command.add_option("--label", options.labels, "a label that jobs may require");
   command.add_flag("--not-dialable", options.not_dialable, "other nodes cannot reach this one");
   command.add_flag("--jobs-as-self", options.jobs_as_self,
@@ -129,6 +134,8 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   config.ssh = options.ssh;
   config.beam.listen = {listen, options.port};
   config.transfers.listen = {listen, options.data_port};
+  config.transfers.silence = seconds(options.transfer_patience_s);
+  config.transfers.meeting = seconds(options.transfer_patience_s);
   config.beam.exposure = options.exposure();
   config.transfers.exposure = config.beam.exposure;
   return config;

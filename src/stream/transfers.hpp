@@ -37,7 +37,7 @@ struct TransferOptions {
   std::shared_ptr<const net::Tls> tls;  ///< both ends show a certificate, that of the ticket's node
   std::size_t most_at_once = 8;         ///< more wait for their turn
   Millis silence = seconds(60);         ///< the longest wait for the other end once connected
-  Millis meeting = seconds(30);         ///< the longest wait for the two ends to meet
+  Millis meeting = seconds(60);         ///< the longest wait for the two ends to meet
 };
 
 /// Loop's thread only; handlers run there. The store is called from worker threads.

@@ -122,7 +122,7 @@ class Daemons:
             f"setsid zed-agent run --state /run/agent-{name} --name {name} --store {store} --pool {pool} --gpus {gpus}"
             f" --cookie-file /zed/cookie --listen {machine.address} --port {4370 + port} --data-port {4373 + port}"
             f" --controller {self.host.name}@{self.host.address}:4371 --dangerously-allow-plain-tcp"
-            f" --jobs-as-self > /run/{name}.log 2>&1 & echo $! > /run/{name}.pid"
+            f" --jobs-as-self --transfer-patience {PATIENCE} > /run/{name}.log 2>&1 & echo $! > /run/{name}.pid"
         )
 
     def kill_agent(self, name):
