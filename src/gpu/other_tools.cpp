@@ -256,8 +256,9 @@ void settle_apple_memory(Report& report, const AppleFacts& facts) {
   for (Device& device : report.devices) {
     if (device.vendor != GpuVendor::apple || !facts.memory) continue;
     device.total = Known<Bytes>::of(*facts.memory, sysctl);
-    Bytes usable = facts.wired_limit.value_or(Bytes{facts.memory->value / 4 * 3});
-    device.usable = Known<Bytes>::of(std::min(usable, *facts.memory), sysctl);
+    const Bytes limit = facts.wired_limit.value_or(Bytes{facts.memory->value / 4 * 3});
+    device.usable = Known<Bytes>::of(std::min(facts.working_set.value_or(limit), *facts.memory),
+                                     facts.working_set ? "Metal" : sysctl);
   }
 }
 

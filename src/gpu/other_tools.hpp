@@ -20,10 +20,11 @@ struct AppleFacts {
   std::optional<Bytes> memory;
   std::string brand;
   std::optional<Bytes> wired_limit;  ///< none also for 0, which means "the default"
+  std::optional<Bytes> working_set;  ///< what Metal recommends, where it can be asked
 };
 AppleFacts read_apple_sysctl(std::string_view text);
-/// Gives Apple's own GPUs their share of the memory: the limit that a person set, else three
-/// quarters; makes one where only sysctl knows of it.
+/// Gives Apple's own GPUs their share of the memory: what Metal recommends, else the limit that a
+/// person set, else three quarters; makes one where only sysctl knows of it.
 void settle_apple_memory(Report& report, const AppleFacts& facts);
 
 /// `lspci -Dmmnn`: displays and 3D controllers of the three vendors.

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "gpu/amd_tools.hpp"
 #include "gpu/merge.hpp"
+#include "gpu/metal.hpp"
 #include "gpu/nvidia_csv.hpp"
 #include "gpu/nvidia_list.hpp"
 #include "gpu/nvidia_names.hpp"
@@ -304,7 +305,12 @@ private:
     if (is_there("sysctl")) {
       auto answer =
           run_it({"sysctl", "hw.memsize", "machdep.cpu.brand_string", "iogpu.wired_limit_mb"});
-      if (answer) settle_apple_memory(found, read_apple_sysctl(answer->out));
+      if (answer) {
+        AppleFacts facts = read_apple_sysctl(answer->out);
+        // It speaks of this machine, whatever the tools are told to say of another one.
+        if (options_.root == "/") facts.working_set = metal_working_set();
+        settle_apple_memory(found, facts);
+      }
     }
     merge(report_, std::move(found.devices));
   }

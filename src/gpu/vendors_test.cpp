@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "gpu/other_tools.hpp"
 #include "gpu/sysfs.hpp"
 
 namespace zed::gpu {
@@ -98,6 +99,25 @@ TEST(AmdHealth, ErrorsThatEccDidNotCorrectCount) {
     machine.file(counts, nonsense);
     EXPECT_EQ(the_only(machine.devices()).health, GpuHealth::ok) << nonsense;
   }
+}
+
+TEST(AppleMemory, WhatMetalRecommendsComesFirst) {
+  AppleFacts facts;
+  facts.brand = "Apple M3 Max";
+  facts.memory = gibibytes(64);
+  facts.wired_limit = gibibytes(40);
+  const auto usable_of = [&facts] {
+    Report report;
+    settle_apple_memory(report, facts);
+    return the_only(report.devices).usable;
+  };
+  EXPECT_EQ(usable_of().value, gibibytes(40));
+  EXPECT_EQ(usable_of().source, "sysctl");
+  facts.working_set = gibibytes(48);
+  EXPECT_EQ(usable_of().value, gibibytes(48));
+  EXPECT_EQ(usable_of().source, "Metal");
+  facts.working_set = gibibytes(96);
+  EXPECT_EQ(usable_of().value, gibibytes(64)) << "never more than there is";
 }
 
 TEST(KernelLog, AnAmdGpuWhoseResetFailedNeedsOne) {
