@@ -128,6 +128,7 @@ void on_tick(Machine& m) {
     m.look_at(id);
     m.policies_due = m.inputs_due = true;
   }
+  persist_requests(m);
   if (m.inputs_due) look_at_waiting(m);
   give_free_slots(m);
   while (!m.timers.empty() && m.timers.begin()->first <= now) {

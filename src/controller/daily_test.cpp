@@ -255,18 +255,21 @@ TEST(Replicate, BringsAllThatIsMissingAndNoMore) {
 }
 
 TEST(Replicate, GoesOnFromAnotherNodeWhenItsSenderGoes) {
-  World world = trained(2);
-  const bool on_laptop = world.holds("laptop", "finetune") != "-";
-  const std::string other = on_laptop ? "workstation" : "laptop";
-  world.agent(other).swallows.insert("receive-snapshot");
-  world.deliver(Requested{77, api::Replicate{"finetune", other, false}, {"tester", "test"}});
+  World world = lab();
+  world.has_model("server", "llama");
+  world.must(api::Replicate{"models/llama", "workstation", false});
+  FakeAgent& laptop = world.agent("laptop");
+  const DatasetName model = testing::dataset("models/llama");
+  laptop.swallows.insert("receive-snapshot");
+  world.agent("server").swallows.insert("send-snapshot");
+  world.deliver(Requested{77, api::Replicate{"models/llama", "laptop", false}, {"me", "test"}});
   world.settle();
-  EXPECT_TRUE(world.was_told(other, "receive-snapshot"));
-  world.agent(other).swallows.clear();
-  // It counts as lost much later: nobody else has a reason yet to copy anything there.
+  EXPECT_TRUE(world.was_told("laptop", "receive-snapshot"));
+  laptop.swallows.clear();
   world.goes_silent("server");
   world.pass(seconds(4));
-  EXPECT_EQ(world.holds(other, "finetune"), "epoch-1 epoch-2");
+  ASSERT_EQ(laptop.datasets.count(model), 1u);
+  EXPECT_NE(laptop.datasets.at(model).find("v1"), nullptr);
 }
 
 TEST(Replicate, TriesAgainAfterAFailureThatMayPass) {

@@ -38,6 +38,8 @@ struct WaitingRequest {
   std::string no_log;  ///< with `log_page`: what a person is told if there is none yet
   /// Set instead if the operation goes on from there and answers later.
   std::function<void(Machine&, RequestId, const NeedOutcome&)> proceed;
+  /// It goes on after a failure that may pass, and when a node went away from the need.
+  bool persists = false;
 };
 
 /// A planned move that is being prepared. Not journalled: derived again after a restart.
@@ -246,6 +248,8 @@ void on_requested(Machine& m, RequestId request, const api::Request& operation,
                   const api::Caller& caller);
 void answer_durable(Machine& m);
 void answer_need(Machine& m, const NeedOutcome& outcome);
+/// Requests that persist, and whose need is neither under way nor pausing, look again.
+void persist_requests(Machine& m);
 void answer_log(Machine& m, const LogPage& page);
 void answer_node(Machine& m, const NodeAnswer& answer);
 void expire_requests(Machine& m);

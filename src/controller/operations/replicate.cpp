@@ -90,29 +90,54 @@ bool has_goal(const Machine& m, const Order& order) {
   return copy != nullptr && copy->find(order.goal) != nullptr;
 }
 
+/// Who can send what is wanted: the node of before if it can, else whoever has it. A stream that
+/// broke off goes on from another node where it was.
+std::optional<NodeName> sender_of(const Machine& m, const Order& order) {
+  auto can = [&](const NodeName& node) {
+    const Dataset* copy = m.fleet.copy(node, order.uuid);
+    if (!m.fleet.is_ready(node) || copy == nullptr || copy->find(order.goal) == nullptr)
+      return false;
+    const std::string home = copy->property(property::home);
+    return home.empty() || home == node.str();  // others follow a home and nobody else
+  };
+  if (can(order.source)) return order.source;
+  for (const NodeName& node : m.fleet.ready_holders(order.uuid))
+    if (node != order.target && can(node)) return node;
+  return std::nullopt;
+}
+
 /// One transfer after the other until the goal is there.
-void go_on(const Asked& asked, const Order& order) {
+void go_on(const Asked& asked, Order order) {
   Machine& m = asked.m;
   const Dataset* from = m.fleet.copy(order.source, order.uuid);
-  const bool goal_is_gone = from != nullptr && from->find(order.goal) == nullptr;
+  const bool goal_is_gone =
+      m.fleet.is_ready(order.source) && from != nullptr && from->find(order.goal) == nullptr;
   if (has_goal(m, order) || goal_is_gone) {
     api::ReplicateReply reply = order.reply;
     const Dataset* copy = m.fleet.copy(order.target, order.uuid);
     reply.newest = copy == nullptr || copy->newest() == nullptr ? "" : "@" + copy->newest()->name;
     return asked.reply(reply);
   }
+  auto sender = sender_of(m, order);
+  if (!sender)
+    return asked.refuse(
+        ErrorCode::unavailable,
+        fmt::format("{} went away, and nobody else that is connected may send what it was sending",
+                    order.source.str()),
+        "the same command goes on where it stopped, once it is back");
+  order.source = *sender;
+  order.reply.source = sender->str();
   const std::string need = copy_need(order.uuid, order.target);
-  m.steps.forgive(need);
   bring(m, order.uuid, order.source, order.target, JobId{}, "asked by " + asked.by());
   if (!m.steps.is_live(need))
     return asked.refuse(ErrorCode::busy,
                         fmt::format("{} and {} have enough to move already", order.source.str(),
                                     order.target.str()),
                         "zedctl transfers shows it; try again later");
-  asked.continue_on_need(need, order.target, transfer_patience,
-                         fmt::format("bring {} from {} to {}", order.reply.dataset,
-                                     order.source.str(), order.target.str()),
-                         [order](const Asked& again) { go_on(again, order); });
+  asked.persist_on_need(need, order.target, transfer_patience,
+                        fmt::format("bring {} from {} to {}", order.reply.dataset,
+                                    order.source.str(), order.target.str()),
+                        [order](const Asked& again) { go_on(again, order); });
 }
 
 }  // namespace
@@ -122,6 +147,7 @@ void handle(const Asked& asked, const api::Replicate& op) {
   if (!order) return asked.refuse(order.error());
   if (op.dry_run || order->reply.snapshots.empty()) return asked.reply(order->reply);
   asked.audit(order->reply.dataset, "replicate to " + order->reply.target);
+  asked.m.steps.forgive(copy_need(order->uuid, order->target));
   go_on(asked, *order);
 }
 

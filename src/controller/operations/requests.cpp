@@ -48,6 +48,12 @@ void Asked::continue_on_need(const std::string& need, const NodeName& node, Mill
       [next = std::move(next)](const Asked& again, const NeedOutcome&) { next(again); });
 }
 
+void Asked::persist_on_need(const std::string& need, const NodeName& node, Millis within,
+                            std::string what, std::function<void(const Asked&)> next) const {
+  continue_on_need(need, node, within, std::move(what), std::move(next));
+  m.waiting.at(request).persists = true;
+}
+
 void Asked::continue_with_outcome(
     const std::string& need, const NodeName& node, Millis within, std::string what,
     std::function<void(const Asked&, const NeedOutcome&)> next) const {
@@ -108,8 +114,10 @@ void answer_durable(Machine& m) {
 
 void answer_need(Machine& m, const NeedOutcome& outcome) {
   std::vector<RequestId> done;
-  for (const auto& [request, waiting] : m.waiting)
-    if (waiting.need == outcome.need) done.push_back(request);
+  for (const auto& [request, waiting] : m.waiting) {
+    const bool stays = waiting.persists && outcome.error && is_retryable(outcome.error->code);
+    if (waiting.need == outcome.need && !stays) done.push_back(request);
+  }
   for (RequestId request : done) {
     WaitingRequest waiting = std::move(m.waiting.at(request));
     m.waiting.erase(request);
@@ -119,6 +127,19 @@ void answer_need(Machine& m, const NeedOutcome& outcome) {
       waiting.proceed(m, request, outcome);
     else
       m.answer(request, waiting.answer(m, &outcome));
+  }
+}
+
+void persist_requests(Machine& m) {
+  std::vector<RequestId> idle;
+  for (const auto& [request, waiting] : m.waiting)
+    if (waiting.persists && !m.steps.is_live(waiting.need) &&
+        !m.steps.pause_of(waiting.need, m.now.monotonic))
+      idle.push_back(request);
+  for (RequestId request : idle) {
+    WaitingRequest waiting = std::move(m.waiting.at(request));
+    m.waiting.erase(request);
+    waiting.proceed(m, request, NeedOutcome{});
   }
 }
 
