@@ -19,6 +19,7 @@
 #include "gpu/inventory.hpp"
 #include "gpu/probe.hpp"
 #include "net/socket.hpp"
+#include "net/system.hpp"
 #include "net/tls.hpp"
 #include "proc/identity.hpp"
 #include "proc/job_user.hpp"
@@ -76,7 +77,7 @@ Status try_port(std::uint16_t port) {
 
 std::optional<bool> clock_is_synchronised() {
   timex state{};
-  const int status = ::adjtimex(&state);
+  const int status = ::ntp_adjtime(&state);
   if (status < 0) return std::nullopt;
   return status != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
 }
@@ -84,8 +85,7 @@ std::optional<bool> clock_is_synchronised() {
 std::vector<Finding> look_at_gpus(const std::string& root) {
   gpu::ProbeOptions options;
   options.root = root;
-  std::error_code error;
-  options.self = fs::read_symlink("/proc/self/exe", error);
+  options.self = net::own_program().value_or(fs::path());
   const gpu::Report report = gpu::probe_machine(options);
   const auto nominal = [](Bytes reported, std::string_view model) {
     return sched::nominal_size_gb(reported, model);

@@ -53,6 +53,17 @@ protected:
   std::string cursor_;
 };
 
+TEST_F(ByHand, AModelHasLargeRecords) {
+  const DatasetName model = ds("models/llama");
+  ASSERT_OK(store().create(model, {{property::uuid, uuid(2).str()}, {property::type, "model"}}));
+  const auto record_size = [this](const DatasetName& name) {
+    return zfs_->by_hand(
+        {"zfs", "get", "-Hp", "-o", "value", "recordsize", zfs_->full(name.str())});
+  };
+  EXPECT_EQ(record_size(model), "1048576\n");
+  EXPECT_EQ(record_size(job), "131072\n");
+}
+
 TEST_F(ByHand, ASnapshotIsAdopted) {
   hand({"snapshot", full() + "@by-hand"});
   EXPECT_EQ(changed(), (std::vector{job}));

@@ -4,11 +4,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "net/system.hpp"
 #include "store/zfs/errors.hpp"
 #include "store/zfs/store.hpp"
 #include "store/zfs/zfs_store.hpp"
@@ -76,7 +76,7 @@ open_zfs_store(const std::string& root, std::unique_ptr<zfs::Commands> commands,
     ZED_TRY(lock, take_lock(root));
   }
   std::uint64_t instance = 0;
-  ZED_ASSERT(::getrandom(&instance, sizeof instance, 0) == sizeof instance);
+  net::fill_random(std::as_writable_bytes(std::span(&instance, 1)));
   auto store =
       std::make_unique<zfs::ZfsStore>(std::move(commands), root, std::move(version), privileged,
                                       std::to_string(instance), std::move(lock));

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <sys/mount.h>
 
 #include "base/log.hpp"
 #include "store/catalog.hpp"
+#include "store/dir/file_system.hpp"
 #include "store/zfs/errors.hpp"
 #include "store/zfs/users_of.hpp"
 
@@ -226,6 +226,10 @@ Status ZfsStore::create(const DatasetName& dataset, const Properties& properties
   Turns::Turn turn(turns_, {{dataset}});
   // Reading must not change anything: `changed` is told by what was written.
   Arguments arguments{"create", "-o", "atime=off"};
+  // A model is few large files, read from their beginning to their end: fewer, larger blocks.
+  const auto kind = properties.find(property::type);
+  if (privileged_ && kind != properties.end() && kind->second == "model")
+    arguments.insert(arguments.end(), {"-o", "recordsize=1M"});
   Zfs::add_options(arguments, properties);
   arguments.push_back(zfs_.full(dataset));
   return make_below(dataset, "make " + dataset.str(), arguments);
@@ -293,7 +297,7 @@ Status ZfsStore::unmount_snapshots(const DatasetName& dataset) {
   for (const Mount& mount : zfs_.mounts()) {
     if (!mount.source.starts_with(ours)) continue;
     // The kernel may have dropped it by itself meanwhile.
-    if (::umount2(mount.path.c_str(), 0) == 0 || errno == EINVAL || errno == ENOENT) continue;
+    if (disk::system::unmount(mount.path) == 0 || errno == EINVAL || errno == ENOENT) continue;
     return fail(error_of_errno("unmount snapshot " + mount.source, errno));
   }
   return {};
