@@ -7,6 +7,7 @@ The workstation has OpenZFS, OpenSSH and nothing of Zed's. OpenSSH's server come
 into build/lab, because the machine that builds has none.
 """
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from lab_case import wait_for
 KEEP = ROOT / "build" / "lab" / "openssh"
 MODEL = "nvme/models/llama-finetune"
 TARGET = "tank/models/llama-finetune"
+PATIENCE = 600  # an emulated machine takes seconds for each handshake, and more on a busy one
 SLOW_LINK = 4  # megabits a second: the wide increment takes 16 s
 WIDE_BYTES = 8_000_000
 
@@ -83,13 +85,18 @@ class SshTest(unittest.TestCase):
         )
         cls.workstation.wait_for("grep -qi :0016 /proc/net/tcp")
 
-    def sync(self, word, host="root@10.9.0.11", timeout=300):
-        return self.daemons.zedctl(f"sync {MODEL}@{word} {host} {TARGET}", timeout)
+    def sync(self, word, host="root@10.9.0.11"):
+        return self.daemons.zedctl(f"sync {MODEL}@{word} {host} {TARGET}", PATIENCE)
 
     def must(self, word):
         status, output = self.sync(word)
         self.assertEqual(status, 0, f"{output}\n{self.daemons.logs()}")
         return output
+
+    def moved(self, word):
+        """The bytes that it took."""
+        lines = self.daemons.do(f"sync {MODEL}@{word} root@10.9.0.11 {TARGET} --json", PATIENCE).splitlines()
+        return json.loads(next(line for line in lines if line.startswith("{")))["moved"]
 
     def there(self, name, of=TARGET):
         """A property's value and source on the workstation."""
@@ -121,8 +128,7 @@ class SshTest(unittest.TestCase):
     def test_2_an_increment_carries_only_what_is_new(self):
         self.server.run(f"echo more > /{MODEL}/more; zfs snapshot {MODEL}@v2")
         wait_for("@v2 is seen", lambda: "@v2" in self.daemons.zedctl(f"sync {MODEL}@none a b/c")[1])
-        moved = self.daemons.ask(f"sync {MODEL}@v2 root@10.9.0.11 {TARGET}")["moved"]
-        self.assertLess(moved, 1_000_000)
+        self.assertLess(self.moved("v2"), 1_000_000)
         self.assertEqual(self.workstation.run(f"zfs list -H -o name -t snapshot -d 1 {TARGET} | wc -l").strip(), "2")
 
     def test_3_a_cut_stream_goes_on_where_it_was(self):
@@ -133,14 +139,13 @@ class SshTest(unittest.TestCase):
         wait_for("@v3 is seen", lambda: "@v3" in self.daemons.zedctl(f"sync {MODEL}@none a b/c")[1])
         self.workstation.shape(SLOW_LINK)
         command = self.daemons.begin(f"sync {MODEL}@v3 root@10.9.0.11 {TARGET}")
-        self.workstation.wait_for(f"[ $(cat /sys/class/net/eth0/statistics/rx_bytes) -gt {WIDE_BYTES} ]")
+        self.workstation.wait_for(f"[ $(cat /sys/class/net/eth0/statistics/rx_bytes) -gt {WIDE_BYTES} ]", PATIENCE)
         self.workstation.run("kill $(ps | grep 'zfs receive' | grep -v grep | sed 's/^ *//; s/ .*//')")
-        status, output = self.daemons.finish(command)
+        status, output = self.daemons.finish(command, PATIENCE)
         self.assertNotEqual(status, 0, output)
         self.assertNotEqual(self.workstation.run(f"zfs get -H -o value receive_resume_token {TARGET}").strip(), "-")
         self.workstation.shape(None)
-        moved = self.daemons.ask(f"sync {MODEL}@v3 root@10.9.0.11 {TARGET}")["moved"]
-        self.assertLess(moved, WIDE_BYTES * 0.9, "it began anew")
+        self.assertLess(self.moved("v3"), WIDE_BYTES * 0.9, "it began anew")
         self.workstation.run(f"zfs list {TARGET}@v3")
 
     def test_4_what_cannot_be_done_says_what_to_do(self):

@@ -13,6 +13,7 @@ from fleet import Fleet
 from lab_case import wait_for
 
 USER = "zed"  # of the image, uid 1000
+PATIENCE = 600
 
 
 class UserTest(unittest.TestCase):
@@ -71,9 +72,9 @@ class UserTest(unittest.TestCase):
         )
         adopt = "adopt nvme/models/llama"
         wait_for("the dataset is seen", lambda: "would adopt" in self.daemons.zedctl(f"{adopt} --dry-run")[1])
-        self.assertIn("adopted models/llama", self.daemons.do(f"{adopt} --as model llama"))
+        self.assertIn("adopted models/llama", self.daemons.do(f"{adopt} --as model llama", PATIENCE))
         self.assertEqual(self.server.run("zfs get -H -o value com.zed:type nvme/models/llama").strip(), "model")
-        self.daemons.do("replicate models/llama --to laptop", 300)
+        self.daemons.do("replicate models/llama --to laptop", PATIENCE)
         guids = [
             machine.run(f"zfs list -Hp -o guid -t snapshot {pool}/models/llama@v1")
             for machine, pool in ((self.server, "nvme"), (self.laptop, "data"))
@@ -84,7 +85,7 @@ class UserTest(unittest.TestCase):
         self.server.run("echo more > /nvme/models/llama/more; zfs snapshot nvme/models/llama@v2")
 
         def has_increment():
-            self.daemons.zedctl("replicate models/llama --to laptop", 300)
+            self.daemons.zedctl("replicate models/llama --to laptop", PATIENCE)
             return self.laptop.status("zfs list data/models/llama@v2")[0] == 0
 
         wait_for("the increment arrives", has_increment)
