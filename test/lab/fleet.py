@@ -57,7 +57,10 @@ class Payload:
 
     def add(self, path, content):
         """`content`: text, bytes, or the Path of a file of this machine. Executable."""
-        self.files[path.lstrip("/")] = content
+        path = path.lstrip("/")
+        # /usr is a link to /: a second archive with a folder of that name would put one in its place, and
+        # with it /usr/bin/env, by which the kernel mounts snapshots.
+        self.files[path.removeprefix("usr/")] = content
         return self
 
     def program(self, path):

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <thread>
 
 #include <fcntl.h>
 
@@ -33,19 +31,6 @@ Status ignoring(Result<std::string> result, std::string_view words) {
 
 Status status_of(Result<std::string> result) {
   return result ? Status() : Status(fail(std::move(result).error()));
-}
-
-/// Opening a snapshot's folder makes the kernel mount it. While the kernel still puts an earlier
-/// mount of the same snapshot away, it takes it for mounted and finds nothing there: ELOOP, for a
-/// moment.
-disk::Fd open_mounting(const std::filesystem::path& path) {
-  constexpr int tries = 100;
-  constexpr auto pause = std::chrono::milliseconds(100);
-  for (int i = 1;; ++i) {
-    disk::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (folder || errno != ELOOP || i == tries) return folder;
-    std::this_thread::sleep_for(pause);
-  }
 }
 
 }  // namespace
@@ -316,8 +301,12 @@ Result<std::filesystem::path> ZfsStore::open_live(const DatasetName& dataset) {
 Result<std::filesystem::path> ZfsStore::files_of(const Record& record, const std::string& word) {
   ZED_TRY(auto top, mount(record));
   std::filesystem::path path = std::filesystem::path(top) / ".zfs" / "snapshot" / word;
-  disk::Fd folder = open_mounting(path);
+  // Opening it makes the kernel mount it.
+  disk::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder && errno == ENOENT) return no_snapshot(record.dataset.name.str() + "@" + word);
+  if (!folder && errno == ELOOP)
+    return fail(ErrorCode::io, "open " + path.string() + ": the kernel did not mount the snapshot",
+                "it does so by `/usr/bin/env mount -t zfs`: both must be on this machine");
   if (!folder) return fail(net::system_error(errno, "open " + path.string()));
   return path;
 }
