@@ -114,6 +114,20 @@ bool is_much_more(Bytes now, Bytes before) {
   return now.value > before.value + before.value / 8;
 }
 
+/// A GPU that broke, or works again, is news; with its reason, so that the events are its history.
+void tell_health(Machine& m, const NodeName& node, const std::vector<Gpu>& before,
+                 const std::vector<Gpu>& after) {
+  for (const Gpu& gpu : after) {
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&gpu](const Gpu& other) { return other.uuid == gpu.uuid; });
+    if (known == before.end() || (known->health == gpu.health && known->why == gpu.why)) continue;
+    std::string text =
+        std::string(to_string(known->health)) + " -> " + std::string(to_string(gpu.health));
+    if (!gpu.why.empty()) text += ": " + gpu.why;
+    m.tell("gpu", "node " + node.str() + ", " + gpu.model + " " + gpu.uuid, std::move(text));
+  }
+}
+
 struct MessageHandler {
   Machine& m;
   LinkId link;
@@ -157,6 +171,7 @@ struct MessageHandler {
   }
   void operator()(const GpusChanged& change) const {
     Observed seen;
+    tell_health(m, node, m.fleet.node(node)->gpus, change.gpus);
     m.fleet.gpus(node, change.gpus, seen);
     look_at_seen(m, seen);
   }

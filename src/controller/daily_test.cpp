@@ -144,6 +144,30 @@ TEST(Look, GpusTellHowBusyTheyAre) {
   EXPECT_EQ(told, 1u);
 }
 
+TEST(Look, AGpusHealthIsNews) {
+  World world = lab();
+  std::vector<Gpu> gpus = world.agent("server").gpus;
+  ASSERT_FALSE(gpus.empty());
+  const auto news = [&world] {
+    std::string text;
+    for (const api::FleetEvent& event : world.events)
+      if (event.kind == "gpu") text += event.subject + ": " + event.text + "\n";
+    return text;
+  };
+  gpus[0].health = GpuHealth::reset_required;
+  gpus[0].why = "XID 119";
+  world.say(world.agent("server"), GpusChanged{gpus});
+  world.say(world.agent("server"), GpusChanged{gpus});
+  world.settle();
+  const std::string who = "node server, " + gpus[0].model + " " + gpus[0].uuid + ": ";
+  EXPECT_EQ(news(), who + "ok -> reset-required: XID 119\n");
+  gpus[0].health = GpuHealth::ok;
+  gpus[0].why.clear();
+  world.say(world.agent("server"), GpusChanged{gpus});
+  world.settle();
+  EXPECT_EQ(news(), who + "ok -> reset-required: XID 119\n" + who + "reset-required -> ok\n");
+}
+
 TEST(Look, DatasetsHaveTheirCopies) {
   World world = trained(2);
   auto reply = read<api::DatasetsReply>(world.must(api::ListDatasets{"jobs", false}));
