@@ -7,6 +7,8 @@
 #include "base/result.hpp"
 #include "net/fd.hpp"
 
+extern "C" char** environ;  // POSIX leaves that to programs; macOS holds to it
+
 namespace zed::net {
 
 struct Pipe {

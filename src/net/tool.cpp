@@ -18,8 +18,6 @@
 #include "base/text.hpp"
 #include "net/exec.hpp"
 
-extern char** environ;
-
 namespace zed::net {
 namespace {
 
