@@ -14,8 +14,7 @@
 namespace zed::net {
 namespace {
 
-/// Beyond it the side that sends is not read any more until the other has taken
-/// some.
+/// Beyond it the side that sends is not read any more until the other has taken some.
 constexpr std::int64_t high_water = 256 << 10;
 
 Result<std::array<Fd, 2>> socket_pair() {
@@ -32,58 +31,48 @@ Result<std::array<Fd, 2>> socket_pair() {
   return std::array<Fd, 2>{Fd(ends[0]), Fd(ends[1])};
 }
 
-} // namespace
+}  // namespace
 
 struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   struct Passage {
-    explicit Passage(Loop &loop) : limit(loop) {}
-    Connection outer; ///< TLS
-    Connection inner; ///< the plain end that was kept
-    Timer limit;      ///< of the handshake
+    explicit Passage(Loop& loop) : limit(loop) {}
+    Connection outer;  ///< TLS
+    Connection inner;  ///< the plain end that was kept
+    Timer limit;       ///< of the handshake
     Endpoint from;
     std::string serial;
     bool open = false;
   };
   using Id = Lobby::Id;
 
-  State(Loop &owner, std::shared_ptr<const Tls> ours, TlsGateOptions how,
-        OnOpen then)
-      : loop(owner), tls(std::move(ours)), options(how),
-        on_open(std::move(then)), refusals(owner),
+  State(Loop& owner, std::shared_ptr<const Tls> ours, TlsGateOptions how, OnOpen then)
+      : loop(owner), tls(std::move(ours)), options(how), on_open(std::move(then)), refusals(owner),
         strangers(options.most_strangers) {}
 
   void accept(Fd socket) {
-    if (passages.size() - strangers.size() >= options.most_open)
-      return;
+    if (passages.size() - strangers.size() >= options.most_open) return;
     const Id id = ++last;
     auto passage = std::make_unique<Passage>(loop);
     passage->from = peer_endpoint(socket.get()).value_or(Endpoint{});
-    if (const auto out = strangers.enter(id, passage->from.host))
-      passages.erase(*out);
+    if (const auto out = strangers.enter(id, passage->from.host)) passages.erase(*out);
     TlsEnd end{tls, TlsSide::server, options.peer,
-               [this, id](const pki::CertificateInfo *peer) {
-                 return opened(id, peer);
-               }};
+               [this, id](const pki::CertificateInfo* peer) { return opened(id, peer); }};
     passage->outer = Connection(loop, std::move(socket), std::move(end));
     passage->limit.start(options.handshake, [this, id] { forget(id); });
-    Passage &started = *passage;
+    Passage& started = *passage;
     passages.emplace(id, std::move(passage));
-    started.outer.start(
-        {[this, id](std::span<const std::uint8_t> bytes) {
-           if (Passage *p = find(id))
-             pass(bytes, p->outer, p->inner);
-         },
-         [this, id](const Error &why) { outer_closed(id, why); },
-         [this, id] {
-           if (Passage *p = find(id))
-             p->inner.resume();
-         }});
+    started.outer.start({[this, id](std::span<const std::uint8_t> bytes) {
+                           if (Passage* p = find(id)) pass(bytes, p->outer, p->inner);
+                         },
+                         [this, id](const Error& why) { outer_closed(id, why); },
+                         [this, id] {
+                           if (Passage* p = find(id)) p->inner.resume();
+                         }});
   }
 
-  Status opened(Id id, const pki::CertificateInfo *peer) {
-    Passage *passage = find(id);
-    if (passage == nullptr)
-      return fail(ErrorCode::cancelled, "the gate has closed");
+  Status opened(Id id, const pki::CertificateInfo* peer) {
+    Passage* passage = find(id);
+    if (passage == nullptr) return fail(ErrorCode::cancelled, "the gate has closed");
     ZED_TRY(auto ends, socket_pair());
     passage->open = true;
     passage->limit.cancel();
@@ -93,44 +82,35 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     }
     passage->inner = Connection(loop, std::move(ends[0]));
     passage->inner.start({[this, id](std::span<const std::uint8_t> bytes) {
-                            if (Passage *p = find(id))
-                              pass(bytes, p->inner, p->outer);
+                            if (Passage* p = find(id)) pass(bytes, p->inner, p->outer);
                           },
-                          [this, id](const Error &) { inner_closed(id); },
+                          [this, id](const Error&) { inner_closed(id); },
                           [this, id] {
-                            if (Passage *p = find(id))
-                              p->outer.resume();
+                            if (Passage* p = find(id)) p->outer.resume();
                           }});
     const OnOpen call = on_open;
-    call(std::move(ends[1]),
-         peer == nullptr ? std::nullopt : std::optional(*peer), passage->from);
+    call(std::move(ends[1]), peer == nullptr ? std::nullopt : std::optional(*peer), passage->from);
     return {};
   }
 
-  static void pass(std::span<const std::uint8_t> bytes, Connection &from,
-                   Connection &to) {
-    // What does not fit into 8 MiB beyond the high water is more than one read
-    // can bring.
+  static void pass(std::span<const std::uint8_t> bytes, Connection& from, Connection& to) {
+    // What does not fit into 8 MiB beyond the high water is more than one read can bring.
     (void)to.send(std::string(bytes.begin(), bytes.end()));
-    if (to.queued().value > high_water)
-      from.pause();
+    if (to.queued().value > high_water) from.pause();
   }
 
-  void outer_closed(Id id, const Error &why) {
-    Passage *passage = find(id);
-    if (passage == nullptr)
-      return;
+  void outer_closed(Id id, const Error& why) {
+    Passage* passage = find(id);
+    if (passage == nullptr) return;
     if (!passage->open && why.code != ErrorCode::unavailable)
-      refusals.add("connection from " + passage->from.str() +
-                   " refused: " + why.describe());
+      refusals.add("connection from " + passage->from.str() + " refused: " + why.describe());
     passage->inner.finish();
     forget_later(id);
   }
 
   void inner_closed(Id id) {
-    Passage *passage = find(id);
-    if (passage == nullptr)
-      return;
+    Passage* passage = find(id);
+    if (passage == nullptr) return;
     passage->outer.finish();
     forget_later(id);
   }
@@ -138,8 +118,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   /// Not from inside a handler of the passage's own connections.
   void forget_later(Id id) {
     loop.post([weak = weak_from_this(), id] {
-      if (auto self = weak.lock())
-        self->forget(id);
+      if (auto self = weak.lock()) self->forget(id);
     });
   }
 
@@ -148,12 +127,12 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     passages.erase(id);
   }
 
-  Passage *find(Id id) {
+  Passage* find(Id id) {
     const auto found = passages.find(id);
     return found == passages.end() ? nullptr : found->second.get();
   }
 
-  Loop &loop;
+  Loop& loop;
   std::shared_ptr<const Tls> tls;
   TlsGateOptions options;
   OnOpen on_open;
@@ -163,19 +142,20 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
   Id last = 0;
 };
 
-TlsGate::TlsGate(Loop &loop, std::shared_ptr<const Tls> tls,
-                 TlsGateOptions options, OnOpen on_open)
-    : state_(std::make_shared<State>(loop, std::move(tls), options,
-                                     std::move(on_open))) {}
-TlsGate::~TlsGate() { state_->passages.clear(); }
-
-void TlsGate::accept(Fd socket) { state_->accept(std::move(socket)); }
-
-void TlsGate::drop(const std::set<std::string> &serials) {
-  for (auto entry = state_->passages.begin(); entry != state_->passages.end();)
-    entry = serials.count(entry->second->serial) != 0
-                ? state_->passages.erase(entry)
-                : std::next(entry);
+TlsGate::TlsGate(Loop& loop, std::shared_ptr<const Tls> tls, TlsGateOptions options, OnOpen on_open)
+    : state_(std::make_shared<State>(loop, std::move(tls), options, std::move(on_open))) {}
+TlsGate::~TlsGate() {
+  state_->passages.clear();
 }
 
-} // namespace zed::net
+void TlsGate::accept(Fd socket) {
+  state_->accept(std::move(socket));
+}
+
+void TlsGate::drop(const std::set<std::string>& serials) {
+  for (auto entry = state_->passages.begin(); entry != state_->passages.end();)
+    entry = serials.count(entry->second->serial) != 0 ? state_->passages.erase(entry)
+                                                      : std::next(entry);
+}
+
+}  // namespace zed::net

@@ -155,7 +155,7 @@ private:
   }
 
   void setup(const Met& met) {
-    if (met.call.arguments.empty())
+    if (!met.call.broken && met.call.arguments.empty())
       return reader_.error(met.call.offset, "`setup` needs a command",
                            "write for example `" + std::string(met.verb.example) + "`");
     const Expression* value = reader_.first(met);
