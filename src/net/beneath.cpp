@@ -90,7 +90,8 @@ Result<Fd> open_beneath(int at, const std::string& path, int flags, mode_t mode)
   Fd fd = open_any(at, path, flags, mode);
   struct stat status {};
   // With O_PATH a link at the end of the path would be opened itself.
-  if (fd && ((flags & place_only) == 0 || ::fstat(fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)))
+  if (fd &&
+      ((flags & place_only) == 0 || ::fstat(fd.get(), &status) != 0 || !S_ISLNK(status.st_mode)))
     return fd;
   if (fd) errno = ELOOP;
   if (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)

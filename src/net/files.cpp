@@ -35,7 +35,8 @@ Status write_file(const std::filesystem::path& path, std::string_view text, Endu
   Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return fail(system_error(errno, what));
   ZED_CHECK(write_all(file.get(), text, what));
-  if (endures == Endures::power && sync_file(file.get()) != 0) return fail(system_error(errno, what));
+  if (endures == Endures::power && sync_file(file.get()) != 0)
+    return fail(system_error(errno, what));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(system_error(errno, what));
   if (endures == Endures::power) return sync_folder_of(path);
   // A journalling file system makes the file's name durable with the file.
