@@ -16,11 +16,12 @@ CLIENT = Path(__file__).resolve().parents[2] / "clients/python"
 
 
 def cost_of(bench, python, tracker, calls):
-    """Microseconds a call: the median, and all of the loop divided by its calls, the last flush included."""
+    """Microseconds a call: the median, all of the loop divided by its calls, the last flush included, and the CPU of
+    that."""
     folder = bench.new_folder(f"log-{tracker}")
     env = dict(os.environ, PYTHONPATH=str(CLIENT), ZED_JOB_DIR=str(folder), HOME=str(folder), WANDB_MODE="offline",
                WANDB_SILENT="true", WANDB_DIR=str(folder), MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
-    env.pop("ZED_SOCKET", None)
+    env["ZED_SOCKET"] = str(folder / "no-agent")  # in a job; logging asks nobody
     done = subprocess.run([python, LOOP, tracker, str(calls), str(folder)], env=env, cwd=folder, capture_output=True,
                           text=True, timeout=600)
     if done.returncode != 0:
@@ -37,7 +38,7 @@ def measure(bench):
     if ours is None:
         raise OSError(trouble)
     rows = []
-    for tracker, calls in (("wandb", 20_000), ("mlflow", 500)):
+    for tracker, calls in (("wandb", 5_000), ("mlflow", 200)):
         theirs, trouble = cost_of(bench, python, tracker, bench.count(calls, 20))
         if theirs is None:
             bench.skips.append(f"{tracker} does not run here: {trouble}")
@@ -45,6 +46,10 @@ def measure(bench):
         name = f"{tracker} {theirs['version']}"
         rows.append(Row("trackers", "zed.log, p50 of a call", ours["p50_us"], "us", name, theirs["p50_us"]))
         rows.append(Row("trackers", "zed.log, a call, amortised", ours["mean_us"], "us", name, theirs["mean_us"]))
+        # Of the process that trains; wandb does its work in another.
+        rows.append(Row("trackers", "zed.log, CPU of a call, all threads", ours["cpu_us"], "us", name, theirs["cpu_us"]))
     rows.append(Row("trackers", "zed.log, a call, amortised", ours["mean_us"], "us", "bound of the budget", BUDGET_US,
                     f"<= {BUDGET_US} us", ours["mean_us"] <= BUDGET_US))
+    rows.append(Row("trackers", "zed.log, CPU of a call, all threads", ours["cpu_us"], "us", "bound of the budget",
+                    BUDGET_US))
     return rows

@@ -257,6 +257,8 @@ class Client:
         self._poll()
 
     def _numbers(self, metrics: Mapping[str, Any]) -> Dict[str, Number]:
+        if _RESERVED.isdisjoint(metrics):
+            return to_numbers(metrics, self._leave_out)
         usable = {name: value for name, value in metrics.items() if name not in _RESERVED}
         for name in metrics.keys() - usable.keys():
             self._leave_out(name, "the metrics file uses this name itself")

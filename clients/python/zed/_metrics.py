@@ -25,6 +25,8 @@ BUFFER_BYTES = 64 * 1024
 #: A signal handler may log while its own thread is inside log(): it gives up instead of hanging.
 LOCK_SECONDS = 1.0
 
+# One for all lines: json.dumps() would make another for each.
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _FILE_NAME = re.compile(r"([0-9]{6,})\.jsonl", re.ASCII)
 
 
@@ -53,11 +55,11 @@ class MetricsFile:
         record: Dict[str, Any] = {} if step is None else {"s": step}
         record["t"] = round(time.time(), 3)
         record.update(metrics)
-        line = json.dumps(record, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        encoded = (line + "\n").encode("utf-8", "replace")
-        with self._locked() as ours:
-            if not ours:
-                return
+        encoded = (_encode(record) + "\n").encode("utf-8", "replace")
+        # As _locked() does, without what a context manager costs each call.
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            return
+        try:
             now = _clock.now()
             if not self._lines:
                 self._oldest = now
@@ -67,6 +69,8 @@ class MetricsFile:
                 self._write_out()
             else:
                 self._start_flusher()
+        finally:
+            self._lock.release()
 
     def flush(self) -> None:
         """Writes what is buffered."""
