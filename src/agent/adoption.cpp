@@ -12,6 +12,11 @@ std::string uuid_in(const AdoptDataset& action) {
   return found == action.properties.end() ? std::string() : found->second;
 }
 
+/// In a message no name is empty: that it stays where it is, is said by its own.
+bool renames(const AdoptDataset& action) {
+  return !action.to.empty() && action.to != action.dataset;
+}
+
 Error refusal(ErrorCode code, std::string why, std::string hint) {
   return Error{code, std::move(why), {}, std::move(hint)};
 }
@@ -29,7 +34,7 @@ Status check(const Machine& m, const AdoptDataset& action, const Dataset& there)
                         "wait for it, or end it: zfs receive -A"));
   if (m.is_written(there.name))
     return fail(refusal(ErrorCode::busy, "an attempt writes " + name, "stop it first"));
-  if (!action.to.empty()) ZED_CHECK(may_make(m, action.to));
+  if (renames(action)) ZED_CHECK(may_make(m, action.to));
   return {};
 }
 
@@ -55,8 +60,7 @@ void snapshot_it(Machine& m, const Step& step, const Turn& turn, const DatasetNa
 
 void rename_it(Machine& m, const Step& step, const Turn& turn, const AdoptDataset& action,
                bool has_snapshot) {
-  if (action.to.empty() || action.to == action.dataset)
-    return snapshot_it(m, step, turn, action.dataset, action, has_snapshot);
+  if (!renames(action)) return snapshot_it(m, step, turn, action.dataset, action, has_snapshot);
   m.call(env::RenameDataset{action.dataset, action.to},
          [&m, step, turn, action, has_snapshot](StoreResult renamed) {
            if (!renamed) {
@@ -83,7 +87,7 @@ void mark(Machine& m, const Step& step, const Turn& turn, const AdoptDataset& ac
 /// An earlier run of this step may have renamed it.
 void look_at_new_name(Machine& m, const Step& step, const Turn& turn, const AdoptDataset& action) {
   auto missing = refusal(ErrorCode::not_found, "no dataset " + action.dataset.str(), "zfs list");
-  if (action.to.empty()) return step->fail(missing);
+  if (!renames(action)) return step->fail(missing);
   m.call(env::InspectDataset{action.to}, [&m, step, turn, action, missing](StoreResult reply) {
     auto moved = reply_as<Dataset>(std::move(reply));
     if (!moved || moved->uuid.str() != uuid_in(action)) return step->fail(missing);

@@ -84,6 +84,17 @@ TEST(Adopt, SaysFirstWhatItWouldDoAndDoesIt) {
   EXPECT_THAT(must(world, op).steps, IsEmpty()) << "asked again, nothing has to be done";
 }
 
+TEST(Adopt, ItsOrderIsOneThatAnAgentCanRead) {
+  World world = fleet();
+  must(world, adopt("nvme/stuff/llama", "data"));
+  for (const PlanStep& order : world.agent("server").orders) {
+    auto read = from_value<PlanStep>(to_value(order));
+    ASSERT_TRUE(read) << read.error().describe();
+    EXPECT_EQ(*read, order);
+  }
+  EXPECT_TRUE(world.was_told("server", "adopt-dataset"));
+}
+
 TEST(Adopt, RenamesOnlyIfAskedTo) {
   World world = fleet();
   api::Adopt op = adopt("nvme/stuff/llama", "model");

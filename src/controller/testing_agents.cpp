@@ -116,8 +116,8 @@ void World::carry_out(FakeAgent& agent, const PlanStep& step) {
     auto moved = agent.datasets.extract(adopted->dataset);
     if (moved.empty()) return done(agent, step, Error{ErrorCode::not_found, "not there", {}, {}});
     Dataset kept = std::move(moved.mapped());
-    if (!adopted->to.empty()) say(agent, DatasetRemoved{kept.name});
-    if (!adopted->to.empty()) kept.name = adopted->to;
+    if (adopted->to != kept.name) say(agent, DatasetRemoved{kept.name});
+    kept.name = adopted->to;
     for (const auto& [key, value] : adopted->properties)
       kept.properties[key] = value;
     kept.uuid = DatasetId::parse(adopted->properties.at(property::uuid)).value();

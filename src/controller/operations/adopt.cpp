@@ -105,7 +105,8 @@ struct Adoption {
   bool needs_facts = false;  ///< a model whose headers are to be read first
   api::AdoptReply reply;
 
-  const DatasetName& name() const { return action.to.empty() ? action.dataset : action.to; }
+  const DatasetName& name() const { return action.to; }
+  bool renames() const { return action.to != action.dataset; }
   void set(const std::string& key, const std::string& value) { action.properties[key] = value; }
 };
 
@@ -206,13 +207,12 @@ Result<Adoption> prepare(const Machine& m, const api::Adopt& op, DatasetId fresh
   Adoption adoption;
   adoption.node = named.node;
   adoption.action.dataset = dataset.name;
+  adoption.action.to = dataset.name;  // a message has no empty name: its own says that it stays
   ZED_CHECK(check_kind(m, op, dataset, adoption));
   if (!op.to.empty()) {
     const Node& node = *m.fleet.node(named.node);
     ZED_TRY(adoption.action.to, DatasetName::parse(within_pool(node, op.to).value_or(op.to)));
-    if (adoption.action.to == dataset.name)
-      adoption.action.to = {};
-    else if (dataset_on(m, named.node, adoption.action.to.str()) != nullptr)
+    if (adoption.renames() && dataset_on(m, named.node, adoption.action.to.str()) != nullptr)
       return fail(ErrorCode::exists, adoption.action.to.str() + " is there already",
                   "--to another name");
   }
@@ -257,7 +257,7 @@ void say_steps(const Machine& m, Adoption& adoption, bool dry_run) {
       steps.push_back(fmt::format("set com.zed:{}={}", key, is_new ? "(a new one)" : value));
       if (!is_new) adoption.reply.properties[key] = value;
     }
-  if (!adoption.action.to.empty())
+  if (adoption.renames())
     steps.push_back(fmt::format("rename {} to {}, and with it where it is mounted, unless its "
                                 "mountpoint was set by hand",
                                 adoption.action.dataset.str(), adoption.action.to.str()));
