@@ -125,7 +125,7 @@ struct Prune {
   using Reply = PruneReply;
   std::string job;
   std::optional<Retention> keep;  ///< replaces the cluster file's
-  bool branches = false;  ///< of the abandoned timelines instead, each by the same `keep`
+  bool branches = false;          ///< of the abandoned timelines instead, each by the same `keep`
   bool dry_run = false;
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("job", self.job);
@@ -144,8 +144,8 @@ struct RunJob {
   std::string uuid;  ///< of the submit, made by the client: a repeated one is one job
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
-  std::string code;  ///< folder, absolute, on `node`; empty: none
-  std::string node;  ///< whose disk `code` names; empty: the controller's machine
+  std::string code;   ///< folder, absolute, on `node`; empty: none
+  std::string node;   ///< whose disk `code` names; empty: the controller's machine
   std::string setup;  ///< shell command, once a node and content, before the command; empty: none
   std::optional<Millis> setup_timeout;  ///< none: an hour
   std::string model;

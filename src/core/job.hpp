@@ -60,7 +60,7 @@ struct Job {
   DatasetName dataset;            ///< jobs/finetune-001
   std::vector<std::string> argv;  ///< ["sh", "-c", …] if the file says `shell`
   std::map<std::string, std::string> env;
-  std::optional<std::string> code;   ///< folder with the code, absolute, on the submitting machine
+  std::optional<std::string> code;  ///< folder with the code, absolute, on the submitting machine
   /// What its code is (code_dataset()), as packed at submit. Of a job that begins with another's
   /// checkpoint: that one's code, or, if it had none, the checkpoint. None: no code, or not packed
   /// yet.

@@ -39,7 +39,7 @@ struct LaunchRequest {
   std::optional<Input> code;               ///< what was unpacked; held like the others
   std::optional<CheckpointId> content;     ///< Job::content
   std::optional<Setup> setup;
-  std::vector<std::string> visible_gpus;   ///< CUDA_VISIBLE_DEVICES or the vendor's counterpart
+  std::vector<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES or the vendor's counterpart
   GpuVendor vendor = GpuVendor::other;
   Millis grace = seconds(10);       ///< SIGTERM to SIGKILL
   std::optional<Millis> time_left;  ///< stop after this much running time
