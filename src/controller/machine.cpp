@@ -15,6 +15,7 @@ struct Subject {
   JobId operator()(const AttemptOver& r) const { return r.job; }
   JobId operator()(const Finished& r) const { return r.job; }
   JobId operator()(const FirstCheckpoint& r) const { return r.job; }
+  JobId operator()(const InputsPinned& r) const { return r.job; }
   JobId operator()(const JobKept& r) const { return r.job.job.id; }
   JobId operator()(const Evicted& r) const { return r.job; }
   JobId operator()(const TermBegan&) const { return {}; }
