@@ -13,7 +13,7 @@ constexpr std::size_t network_bytes = 8;  ///< of an IPv6 address; the rest is i
 
 std::string source_of(std::string_view host) {
   std::array<unsigned char, 16> address{};
-  const std::string text(host.substr(0, host.find('%')));
+  std::string text(host.substr(0, host.find('%')));
   if (::inet_pton(AF_INET6, text.c_str(), address.data()) != 1) return text;
   // IPv4 in IPv6's clothes: the whole address says who it is.
   const bool mapped = text.find('.') != std::string::npos;

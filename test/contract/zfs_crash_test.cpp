@@ -148,10 +148,10 @@ TEST_F(ZfsCrash, S814_AReceiveWhoseAgentWasKilledGoesOn) {
   });
   ASSERT_EQ(ending, Ending::killed);
   std::string token;
-  for (int i = 0; i < 600 && token.empty(); ++i) {
+  for (int i = 0; i < 3000 && token.empty(); ++i) {
     auto asked = to().resume_token(model, checkpoint_id(1));
     if (asked) token = *asked;
-    if (token.empty()) ::usleep(100'000);
+    if (token.empty()) ::usleep(20'000);
   }
   ASSERT_NE(token, "");
   ASSERT_OK(bring(to(), 1, kind, token));
