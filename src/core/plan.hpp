@@ -286,7 +286,7 @@ struct Destroy {
 struct AdoptDataset {
   static constexpr std::string_view tag = "adopt-dataset";
   DatasetName dataset;        ///< where it is
-  DatasetName to;             ///< renamed to this first; empty: it stays where it is
+  DatasetName to;             ///< renamed to this first; the same name: it stays where it is
   Properties properties;      ///< set on it, com.zed:uuid among them
   std::string snapshot_name;  ///< taken if it has no snapshot yet; empty: none is
   CheckpointId snapshot;      ///< the id that such a snapshot gets
