@@ -12,6 +12,7 @@
 #include "agent/matters.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "core/hand_rollback.hpp"
 
 namespace zed::agent {
 namespace {
@@ -436,10 +437,7 @@ void end_checkpoints(Machine& m, LiveAttempt& live) {
 bool was_rolled_back(const Machine& m, const Dataset& dataset) {
   if (dataset.property(property::type) != "job") return false;
   if (dataset.property(property::home) != m.name.str()) return false;
-  if (!dataset.property(property::intent).empty()) return false;
-  if (!dataset.property(property::reverted).empty()) return true;
-  std::string at = dataset.property(property::checkpoint);
-  return !at.empty() && dataset.find(at) == nullptr;
+  return was_rolled_back_by_hand(dataset);
 }
 
 void stop_outrun(Machine& m, const Dataset& dataset) {

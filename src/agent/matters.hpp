@@ -76,7 +76,7 @@ void ask_checkpoint(Machine& m, const Step& step, const AskCheckpoint& action);
 void tick_checkpoints(Machine& m);
 /// The attempt ended: everything that waits for a checkpoint of it hears so.
 void end_checkpoints(Machine& m, LiveAttempt& live);
-/// Whether a person rolled the dataset back by hand: the checkpoint that it says it is at is gone.
+/// Whether it is the home of a job here and a person rolled it back (core/hand_rollback.hpp).
 bool was_rolled_back(const Machine& m, const Dataset& dataset);
 void stop_outrun(Machine& m, const Dataset& dataset);
 /// "10 minutes", "1 epoch": ZED_CHECKPOINT_EVERY, and how an adopted attempt's policy is known.

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "controller/machine.hpp"
 #include "controller/timelines.hpp"
+#include "core/hand_rollback.hpp"
 
 namespace zed::controller {
 namespace {
@@ -254,15 +255,6 @@ void set_homes(Machine& m, DesiredJob& job) {
 
 namespace {
 
-/// Whether the store saw that somebody rolled back by hand, or the checkpoint that the dataset says
-/// it is at has gone. Its agent judges by the same (it starts nothing until the fork is recorded).
-bool was_rolled_back(const Dataset& copy) {
-  if (!copy.property(property::intent).empty()) return false;
-  if (!copy.property(property::reverted).empty()) return true;
-  std::string at = copy.property(property::checkpoint);
-  return !at.empty() && copy.find(at) == nullptr;
-}
-
 /// The newest checkpoint of the current timeline that was there when somebody rolled back: a job
 /// may have committed once more before it was stopped.
 const Snapshot* checkpoint_gone_back_to(const DesiredJob& job, const Dataset& copy) {
@@ -280,7 +272,7 @@ const Snapshot* checkpoint_gone_back_to(const DesiredJob& job, const Dataset& co
 void notice_hand_rollback(Machine& m, DesiredJob& job) {
   if (job.is_terminal() || job.home.empty() || !m.fleet.is_ready(job.home)) return;
   const Dataset* copy = m.fleet.copy(job.home, job.dataset_uuid());
-  if (copy == nullptr || copy->timeline() != job.timeline || !was_rolled_back(*copy) ||
+  if (copy == nullptr || copy->timeline() != job.timeline || !was_rolled_back_by_hand(*copy) ||
       copy->property(property::home) != job.home.str())
     return;
   const Snapshot* newest = checkpoint_gone_back_to(job, *copy);
