@@ -22,6 +22,11 @@ constexpr std::size_t most_pools = 64;
 constexpr std::int64_t nearly_full = 85;  // percent: OpenZFS gets slow somewhere behind this
 constexpr std::int64_t full = 97;
 
+/// Of a command that did not do what it should.
+std::string why_not(const Result<Output>& said) {
+  return said ? percent_encode(trim(said->err)) : said.error().message;
+}
+
 /// Where packages put the module for one kernel: built in, Debian's and Fedora's DKMS, Ubuntu's.
 constexpr const char* module_folders[] = {"extra",       "extra/zfs",      "updates/dkms",
                                           "kernel/zfs",  "kernel/zfs/zfs", "updates",
@@ -126,10 +131,8 @@ void examine_pools(Commands& commands, const DoctorQuestion& question,
   auto listed =
       commands.run({"zpool", "list", "-Hp", "-o", "name,size,free,capacity,health,readonly"}, {});
   if (!listed || !listed->ok) {
-    findings.push_back({Level::fail, "pools",
-                        "they cannot be listed: " +
-                            (listed ? percent_encode(trim(listed->err)) : listed.error().message),
-                        "zpool status"});
+    findings.push_back(
+        {Level::fail, "pools", "they cannot be listed: " + why_not(listed), "zpool status"});
     return;
   }
   const std::string wanted = question.pool.substr(0, question.pool.find('/'));
@@ -148,8 +151,7 @@ void examine_pools(Commands& commands, const DoctorQuestion& question,
                         "zpool import " + wanted + ", or --pool names another one"});
 }
 
-// ---- what an ordinary user may do
-// ----------------------------------------------------------------
+// ---- what an ordinary user may do ---------------------------------------------------------------
 
 void examine_rights(Commands& commands, const DoctorQuestion& question,
                     std::vector<Finding>& findings) {
@@ -157,10 +159,8 @@ void examine_rights(Commands& commands, const DoctorQuestion& question,
   const std::string subject = "zfs allow " + question.pool;
   auto said = commands.run({"zfs", "allow", question.pool}, {});
   if (!said || !said->ok) {
-    findings.push_back(
-        {Level::fail, subject,
-         "it cannot be asked: " + (said ? percent_encode(trim(said->err)) : said.error().message),
-         "zfs list " + question.pool});
+    findings.push_back({Level::fail, subject, "it cannot be asked: " + why_not(said),
+                        "zfs list " + question.pool});
     return;
   }
   const auto may = allowed(said->out, question.user, question.groups);

@@ -9,64 +9,61 @@
 namespace zed::store::zfs {
 namespace {
 
-struct Row {
-  std::string_view words;
-  ErrorCode code;
-  std::string_view hint;
-};
-
 constexpr std::string_view later = "wait for what uses it, or end it first";
 
-/// The first row whose words are in the complaint counts, so the more telling ones come first.
-constexpr std::array rows{
-    Row{"has been modified", ErrorCode::stale,
-        "take a snapshot of its files, or revert them, first"},
-    Row{"does not match incremental source", ErrorCode::stale,
-        "compare the snapshots of both ends"},
-    Row{"no longer exists", ErrorCode::stale, "abort the receive, then it begins anew"},
-    Row{"is no longer the same snapshot", ErrorCode::stale,
-        "abort the receive, then it begins anew"},
-    Row{"kernel modules must be upgraded", ErrorCode::stale,
-        "the dataset was renamed or replaced while it was being received: send again"},
-    Row{"resume token is corrupt", ErrorCode::invalid, "abort the receive, then it begins anew"},
-    Row{"incomplete stream", ErrorCode::corrupt, "send again: it goes on where it was"},
-    Row{"invalid stream", ErrorCode::corrupt, "send again"},
-    Row{"invalid backup stream", ErrorCode::corrupt, "send again"},
-    Row{"failed to read from stream", ErrorCode::corrupt, "send again"},
-    Row{"checksum mismatch", ErrorCode::corrupt, "send again"},
-    Row{"partially-complete", ErrorCode::busy, "abort the interrupted receive first"},
-    Row{"partially received", ErrorCode::busy, "abort the interrupted receive first"},
-    Row{"out of space", ErrorCode::no_space, "destroy snapshots that nobody needs"},
-    Row{"no space left", ErrorCode::no_space, "destroy snapshots that nobody needs"},
-    Row{"quota exceeded", ErrorCode::no_space, "raise the quota of the dataset or of a parent"},
-    Row{"permission denied", ErrorCode::refused, "`zfs allow` says what this user may do"},
-    Row{"insufficient privileges", ErrorCode::refused, "`zfs allow` says what this user may do"},
-    Row{"operation not permitted", ErrorCode::refused, "this needs root"},
-    Row{"must be superuser", ErrorCode::refused, "this needs root"},
-    Row{"dataset is busy", ErrorCode::busy, later},
-    Row{"device busy", ErrorCode::busy, later},
-    Row{"target is busy", ErrorCode::busy, later},
-    Row{"pool or dataset is busy", ErrorCode::busy, later},
-    Row{"device or resource busy", ErrorCode::busy, later},
-    Row{"has dependent clones", ErrorCode::busy, "promote or destroy the clone first"},
-    Row{"has children", ErrorCode::busy, "destroy the children first"},
-    Row{"already exists", ErrorCode::exists, ""},
-    Row{"must specify -f to overwrite", ErrorCode::exists, "it has a history of its own"},
-    Row{"destination has snapshots", ErrorCode::exists, "it has a history of its own"},
-    Row{"conflicting snapshot", ErrorCode::exists, "rename one of the two snapshots"},
-    Row{"dataset does not exist", ErrorCode::not_found, ""},
-    Row{"no such pool", ErrorCode::not_found, "`zpool import` shows pools that could be opened"},
-    Row{"could not find any snapshots", ErrorCode::not_found, ""},
-    Row{"no such dataset", ErrorCode::not_found, ""},
-    Row{"does not exist", ErrorCode::not_found, ""},
-    Row{"missing feature", ErrorCode::unsupported,
-        "upgrade the pool, or send without that feature"},
-    Row{"unsupported", ErrorCode::unsupported, ""},
-    Row{"invalid option", ErrorCode::unsupported, ""},
-    Row{"more recent snapshots", ErrorCode::stale, ""},
-    Row{"invalid property", ErrorCode::invalid, ""},
-    Row{"invalid character", ErrorCode::invalid, ""},
-    Row{"is too long", ErrorCode::invalid, ""},
+constexpr std::array complaints{
+    Complaint{"has been modified", ErrorCode::stale,
+              "take a snapshot of its files, or revert them, first"},
+    Complaint{"does not match incremental source", ErrorCode::stale,
+              "compare the snapshots of both ends"},
+    Complaint{"no longer exists", ErrorCode::stale, "abort the receive, then it begins anew"},
+    Complaint{"is no longer the same snapshot", ErrorCode::stale,
+              "abort the receive, then it begins anew"},
+    Complaint{"kernel modules must be upgraded", ErrorCode::stale,
+              "the dataset was renamed or replaced while it was being received: send again"},
+    Complaint{"resume token is corrupt", ErrorCode::invalid,
+              "abort the receive, then it begins anew"},
+    Complaint{"incomplete stream", ErrorCode::corrupt, "send again: it goes on where it was"},
+    Complaint{"invalid stream", ErrorCode::corrupt, "send again"},
+    Complaint{"invalid backup stream", ErrorCode::corrupt, "send again"},
+    Complaint{"failed to read from stream", ErrorCode::corrupt, "send again"},
+    Complaint{"checksum mismatch", ErrorCode::corrupt, "send again"},
+    Complaint{"partially-complete", ErrorCode::busy, "abort the interrupted receive first"},
+    Complaint{"partially received", ErrorCode::busy, "abort the interrupted receive first"},
+    Complaint{"out of space", ErrorCode::no_space, "destroy snapshots that nobody needs"},
+    Complaint{"no space left", ErrorCode::no_space, "destroy snapshots that nobody needs"},
+    Complaint{"quota exceeded", ErrorCode::no_space,
+              "raise the quota of the dataset or of a parent"},
+    Complaint{"permission denied", ErrorCode::refused, "`zfs allow` says what this user may do"},
+    Complaint{"insufficient privileges", ErrorCode::refused,
+              "`zfs allow` says what this user may do"},
+    Complaint{"operation not permitted", ErrorCode::refused, "this needs root"},
+    Complaint{"must be superuser", ErrorCode::refused, "this needs root"},
+    Complaint{"dataset is busy", ErrorCode::busy, later},
+    Complaint{"device busy", ErrorCode::busy, later},
+    Complaint{"target is busy", ErrorCode::busy, later},
+    Complaint{"pool or dataset is busy", ErrorCode::busy, later},
+    Complaint{"device or resource busy", ErrorCode::busy, later},
+    Complaint{"has dependent clones", ErrorCode::busy, "promote or destroy the clone first"},
+    Complaint{"has children", ErrorCode::busy, "destroy the children first"},
+    Complaint{"already exists", ErrorCode::exists, ""},
+    Complaint{"must specify -f to overwrite", ErrorCode::exists, "it has a history of its own"},
+    Complaint{"destination has snapshots", ErrorCode::exists, "it has a history of its own"},
+    Complaint{"conflicting snapshot", ErrorCode::exists, "rename one of the two snapshots"},
+    Complaint{"dataset does not exist", ErrorCode::not_found, ""},
+    Complaint{"no such pool", ErrorCode::not_found,
+              "`zpool import` shows pools that could be opened"},
+    Complaint{"could not find any snapshots", ErrorCode::not_found, ""},
+    Complaint{"no such dataset", ErrorCode::not_found, ""},
+    Complaint{"does not exist", ErrorCode::not_found, ""},
+    Complaint{"missing feature", ErrorCode::unsupported,
+              "upgrade the pool, or send without that feature"},
+    Complaint{"unsupported", ErrorCode::unsupported, ""},
+    Complaint{"invalid option", ErrorCode::unsupported, ""},
+    Complaint{"more recent snapshots", ErrorCode::stale, ""},
+    Complaint{"invalid property", ErrorCode::invalid, ""},
+    Complaint{"invalid character", ErrorCode::invalid, ""},
+    Complaint{"is too long", ErrorCode::invalid, ""},
 };
 
 constexpr std::size_t longest_message = 500;
@@ -89,6 +86,12 @@ std::string without_advice(std::string line) {
 
 }  // namespace
 
+const Complaint* find_complaint(std::span<const Complaint> rows, std::string_view said) {
+  for (const Complaint& row : rows)
+    if (said.find(row.words) != std::string_view::npos) return &row;
+  return nullptr;
+}
+
 Error error_of(std::string_view what, std::string_view complaint) {
   std::string words = lower(on_one_line(complaint));
   std::string said = without_advice(on_one_line(complaint));
@@ -96,11 +99,9 @@ Error error_of(std::string_view what, std::string_view complaint) {
               std::string(what) + ": " + (said.empty() ? "it failed without a word" : said),
               {},
               {}};
-  for (const Row& row : rows) {
-    if (words.find(row.words) == std::string::npos) continue;
-    error.code = row.code;
-    error.hint = row.hint;
-    break;
+  if (const Complaint* known = find_complaint(complaints, words)) {
+    error.code = known->code;
+    error.hint = known->hint;
   }
   return error;
 }

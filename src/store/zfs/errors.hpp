@@ -2,12 +2,24 @@
 // What a zfs command complained of, as an Error. OpenZFS has no codes on its command line: the
 // words of 2.1 to 2.4 are in a table (errors.cpp), and each row has a test with true recorded text.
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 
 namespace zed::store::zfs {
+
+/// A row of a table of complaints.
+struct Complaint {
+  std::string_view words;  ///< in lower case
+  ErrorCode code;          ///< what they mean
+  std::string_view hint;
+};
+
+/// The first row whose words are in `said` (in lower case), so the more telling rows come first;
+/// none if no row knows it.
+const Complaint* find_complaint(std::span<const Complaint> rows, std::string_view said);
 
 /// `what` was attempted ("destroy jobs/a@one"); `complaint` is what the command wrote to its
 /// standard error. The message is its first line; unknown words are `io`.

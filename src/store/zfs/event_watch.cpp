@@ -5,18 +5,13 @@
 #include <ctime>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace zed::store::zfs {
 namespace {
 
 constexpr std::size_t longest_line = 64 << 10;
 constexpr std::string_view rollback_clone = "/%rollback";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t from = text.find_first_not_of(" \t");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t") - from + 1);
-}
 
 /// "0x6b0da52a", and what comes after a space is another number. 0 if it is none.
 template <class Number> Number hexadecimal(std::string_view text) {
@@ -40,7 +35,7 @@ std::vector<Rollback> RollbackReader::take(std::string_view text) {
 }
 
 void RollbackReader::take_line(std::string_view line) {
-  line = trimmed(line);
+  line = trim(line);
   if (line.empty()) {
     if (is_swap_ && !seen_.dataset.empty()) found_.push_back(std::move(seen_));
     seen_ = {};

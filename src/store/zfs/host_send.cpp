@@ -73,26 +73,23 @@ Properties to_carry(const Properties& properties) {
   return carried;
 }
 
-struct Row {
-  std::string_view words;
-  ErrorCode code;
-  std::string_view hint;  ///< "%" stands for the destination
-};
+using zfs::Complaint;
 
+/// What ssh itself says. "%" in a hint stands for the destination.
 constexpr std::array ssh_rows{
-    Row{"host key verification failed", ErrorCode::refused,
-        "as the agent's user: ssh % once by hand, compare the key, and accept it"},
-    Row{"remote host identification has changed", ErrorCode::refused,
-        "its key is another than before: find out why, then ssh-keygen -R HOST"},
-    Row{"permission denied", ErrorCode::refused,
-        "as the agent's user: ssh-copy-id %, so that ssh asks for no password"},
-    Row{"too many authentication failures", ErrorCode::refused, "ssh-copy-id %"},
-    Row{"could not resolve hostname", ErrorCode::not_found, "write its address"},
-    Row{"name or service not known", ErrorCode::not_found, "write its address"},
-    Row{"connection refused", ErrorCode::unavailable, "is sshd running there?"},
-    Row{"no route to host", ErrorCode::unavailable, "try again when it is up"},
-    Row{"timed out", ErrorCode::unavailable, "try again when it is up"},
-    Row{"not responding", ErrorCode::unavailable, "again: it goes on where it was"},
+    Complaint{"host key verification failed", ErrorCode::refused,
+              "as the agent's user: ssh % once by hand, compare the key, and accept it"},
+    Complaint{"remote host identification has changed", ErrorCode::refused,
+              "its key is another than before: find out why, then ssh-keygen -R HOST"},
+    Complaint{"permission denied", ErrorCode::refused,
+              "as the agent's user: ssh-copy-id %, so that ssh asks for no password"},
+    Complaint{"too many authentication failures", ErrorCode::refused, "ssh-copy-id %"},
+    Complaint{"could not resolve hostname", ErrorCode::not_found, "write its address"},
+    Complaint{"name or service not known", ErrorCode::not_found, "write its address"},
+    Complaint{"connection refused", ErrorCode::unavailable, "is sshd running there?"},
+    Complaint{"no route to host", ErrorCode::unavailable, "try again when it is up"},
+    Complaint{"timed out", ErrorCode::unavailable, "try again when it is up"},
+    Complaint{"not responding", ErrorCode::unavailable, "again: it goes on where it was"},
 };
 
 std::string with_destination(std::string_view hint, const std::string& destination) {
@@ -149,11 +146,9 @@ Error host_error(const std::string& what, const std::string& destination,
                   (output.err.empty() ? "it ended" : last_line(output.err)),
               {},
               "again: it goes on where it was"};
-  for (const Row& row : ssh_rows) {
-    if (said.find(row.words) == std::string::npos) continue;
-    error.code = row.code;
-    error.hint = with_destination(row.hint, destination);
-    break;
+  if (const Complaint* known = zfs::find_complaint(ssh_rows, said)) {
+    error.code = known->code;
+    error.hint = with_destination(known->hint, destination);
   }
   return error;
 }
