@@ -2,23 +2,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 
-#include "bin/machine.hpp"
+#include "bin/machine_bsd.hpp"
 
 namespace zed::bin {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string word(const char* name) {
-  std::array<char, 256> text{};
-  std::size_t size = text.size() - 1;
-  return ::sysctlbyname(name, text.data(), &size, nullptr, 0) == 0 ? fact(text.data())
-                                                                   : std::string();
-}
 
 /// Integers of sysctl have 4 or 8 bytes.
 std::optional<std::int64_t> number(const char* name) {
@@ -42,7 +34,7 @@ std::string os_version(const fs::path&) {
 }
 
 std::string cpu_model(const fs::path&) {
-  return word("hw.model");
+  return sysctl_word("hw.model");
 }
 
 std::string power_source(const fs::path&) {

@@ -2,32 +2,21 @@
 #include <sys/sysctl.h>
 #include <unistd.h>
 
-#include <array>
-
-#include "bin/machine.hpp"
+#include "bin/machine_bsd.hpp"
 #include "net/tool.hpp"
 
 namespace zed::bin {
 namespace {
-
 namespace fs = std::filesystem;
-
-std::string word(const char* name) {
-  std::array<char, 256> text{};
-  std::size_t size = text.size() - 1;
-  return ::sysctlbyname(name, text.data(), &size, nullptr, 0) == 0 ? fact(text.data())
-                                                                   : std::string();
-}
-
 }  // namespace
 
 std::string os_version(const fs::path&) {
-  const std::string version = word("kern.osproductversion");
+  const std::string version = sysctl_word("kern.osproductversion");
   return version.empty() ? std::string() : "macOS " + version;
 }
 
 std::string cpu_model(const fs::path&) {
-  return word("machdep.cpu.brand_string");
+  return sysctl_word("machdep.cpu.brand_string");
 }
 
 // "Now drawing from 'Battery Power'", then a line for each battery. The answer of the frameworks,

@@ -23,22 +23,6 @@ Instant read_clock(clockid_t clock) {
 
 }  // namespace
 
-void quiet(int socket) {
-  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
-}
-
-Fd accept_now(int listener) {
-  return Fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-}
-
-int sync_file(int fd) {
-  return ::fsync(fd);
-}
-
-int sync_data(int fd) {
-  return ::fdatasync(fd);
-}
-
 Result<std::filesystem::path> own_program() {
   std::array<int, 4> name{CTL_KERN, KERN_PROC, KERN_PROC_PATHNAME, -1};
   std::array<char, PATH_MAX> path{};

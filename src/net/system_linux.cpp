@@ -17,22 +17,6 @@ Instant read_clock(clockid_t clock) {
 
 }  // namespace
 
-void quiet(int socket) {
-  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
-}
-
-Fd accept_now(int listener) {
-  return Fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-}
-
-int sync_file(int fd) {
-  return ::fsync(fd);
-}
-
-int sync_data(int fd) {
-  return ::fdatasync(fd);
-}
-
 void fill_random(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);

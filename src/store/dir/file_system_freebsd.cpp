@@ -48,17 +48,9 @@ int sync_below(int folder, int depth) {
 
 void begin_writing(int, std::uint64_t, std::uint64_t) {}
 
-int write_back(int fd) {
-  return ::fdatasync(fd);
-}
-
 /// There is no syncfs, and sync(2) returns before the disk has everything.
 int sync_all(int folder) {
   return sync_below(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0);
-}
-
-net::Fd clone_as(int, int, const std::string&) {
-  return {};
 }
 
 /// OpenZFS shares blocks in copy_file_range(2) by itself where it can, and nothing tells whether it
@@ -66,12 +58,6 @@ net::Fd clone_as(int, int, const std::string&) {
 bool share_blocks(int, int) {
   errno = EOPNOTSUPP;
   return false;
-}
-
-ssize_t copy_inside(int from, int to, std::uint64_t offset, std::uint64_t size) {
-  auto in = static_cast<off_t>(offset);
-  off_t out = in;
-  return ::copy_file_range(from, &in, to, &out, static_cast<std::size_t>(size), 0);
 }
 
 std::int64_t stamp_resolution() {

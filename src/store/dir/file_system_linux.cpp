@@ -27,26 +27,12 @@ void begin_writing(int fd, std::uint64_t offset, std::uint64_t size) {
                           SYNC_FILE_RANGE_WRITE);
 }
 
-int write_back(int fd) {
-  return ::fdatasync(fd);
-}
-
 int sync_all(int folder) {
   return ::syncfs(folder);
 }
 
-net::Fd clone_as(int, int, const std::string&) {
-  return {};
-}
-
 bool share_blocks(int from, int to) {
   return ::ioctl(to, FICLONE, from) == 0;
-}
-
-ssize_t copy_inside(int from, int to, std::uint64_t offset, std::uint64_t size) {
-  auto in = static_cast<off_t>(offset);
-  off_t out = in;
-  return ::copy_file_range(from, &in, to, &out, static_cast<std::size_t>(size), 0);
 }
 
 std::int64_t stamp_resolution() {
