@@ -41,6 +41,8 @@ Status pack_code(Machine& m, const JobId& job, const std::string& folder, const 
 void repack_code(Machine& m, const DesiredJob& job);
 /// A folder was packed: a job that waits for it knows its content from then on.
 void note_packed(Machine& m, const NeedOutcome& outcome);
+/// The snapshot of that data set that the job was submitted with; none yet.
+const Input* find_pin(const Job& job, const DatasetName& data);
 /// The newest snapshot of each of the job's data sets that has one and is not pinned yet.
 std::vector<Input> inputs_to_pin(const Machine& m, const Job& job);
 /// What of a job's code and data was not known at its submit, as soon as it is.

@@ -86,13 +86,16 @@ void note_packed(Machine& m, const NeedOutcome& outcome) {
                     *job->job.code + " has changed since");
 }
 
+const Input* find_pin(const Job& job, const DatasetName& data) {
+  const auto found = std::find_if(job.inputs.begin(), job.inputs.end(),
+                                  [&](const Input& input) { return input.dataset == data; });
+  return found == job.inputs.end() ? nullptr : &*found;
+}
+
 std::vector<Input> inputs_to_pin(const Machine& m, const Job& job) {
   std::vector<Input> found;
   for (const DatasetName& dataset : job.data) {
-    const bool is_pinned =
-        std::any_of(job.inputs.begin(), job.inputs.end(),
-                    [&](const Input& input) { return input.dataset == dataset; });
-    auto uuid = is_pinned ? std::nullopt : m.fleet.uuid_of(dataset);
+    auto uuid = find_pin(job, dataset) != nullptr ? std::nullopt : m.fleet.uuid_of(dataset);
     auto holder = uuid ? best_holder(m, *uuid) : std::nullopt;
     const Dataset* copy = holder ? m.fleet.copy(*holder, *uuid) : nullptr;
     if (copy != nullptr && copy->newest() != nullptr)

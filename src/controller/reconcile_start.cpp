@@ -180,12 +180,9 @@ bool gather_inputs(Machine& m, const DesiredJob& job, StartAttempt& start) {
     complete = start.model.has_value();
   }
   for (const DatasetName& dataset : job.job.data) {
-    auto pinned = std::find_if(job.job.inputs.begin(), job.job.inputs.end(),
-                               [&](const Input& known) { return known.dataset == dataset; });
-    if (pinned == job.job.inputs.end())
-      waits(m, job, dataset.str() + " has no snapshot on any reachable node");
-    auto input =
-        pinned != job.job.inputs.end() ? pinned_input(m, job, *pinned, node) : std::nullopt;
+    const Input* pinned = find_pin(job.job, dataset);
+    if (pinned == nullptr) waits(m, job, dataset.str() + " has no snapshot on any reachable node");
+    auto input = pinned != nullptr ? pinned_input(m, job, *pinned, node) : std::nullopt;
     if (input)
       start.data.push_back(*input);
     else

@@ -102,9 +102,8 @@ private:
 
   /// A data set, as of the snapshot that the job was submitted with.
   void from_data(const Job& job, const DatasetName& data, std::int64_t depth) {
-    const auto pinned = std::find_if(job.inputs.begin(), job.inputs.end(),
-                                     [&](const Input& input) { return input.dataset == data; });
-    if (pinned == job.inputs.end()) {
+    const Input* pinned = find_pin(job, data);
+    if (pinned == nullptr) {
       add(depth, "data", data.str(), "no snapshot yet");
       return;
     }

@@ -121,47 +121,45 @@ void estimate_time_left(api::TransferRow& row) {
     row.time_left = Millis{(row.total - row.done).value * 1000 / row.rate.value};
 }
 
-/// Files of a node's own disk that become a dataset.
-api::TransferRow row_of(const LiveStep& live, const ImportFiles& import) {
+/// Why something travels and how far it is.
+api::TransferRow row_of(const LiveStep& live) {
   api::TransferRow row;
-  row.dataset = import.dataset.str();
-  row.snapshot = import.snapshot_name;
-  row.source = import.path;
-  row.target = live.step.node.str();
   row.why = live.step.why;
   row.done = live.progress.done;
   row.total = live.progress.total;
   row.rate = live.progress.rate;
+  return row;
+}
+
+/// Files of a node's own disk that become a dataset.
+api::TransferRow row_of(const LiveStep& live, const ImportFiles& import) {
+  api::TransferRow row = row_of(live);
+  row.dataset = import.dataset.str();
+  row.snapshot = import.snapshot_name;
+  row.source = import.path;
+  row.target = live.step.node.str();
   estimate_time_left(row);
   return row;
 }
 
 /// A snapshot on its way by ssh to a machine without an agent.
 api::TransferRow row_of(const LiveStep& live, const SendToHost& send) {
-  api::TransferRow row;
+  api::TransferRow row = row_of(live);
   row.dataset = send.dataset.str();
   row.snapshot = send.snapshot_name;
   row.source = live.step.node.str();
   row.target = send.destination;
-  row.why = live.step.why;
-  row.done = live.progress.done;
-  row.total = live.progress.total;
-  row.rate = live.progress.rate;
   estimate_time_left(row);
   return row;
 }
 
 api::TransferRow row_of(const Machine& m, const LiveStep& live) {
   const auto& receive = std::get<ReceiveSnapshot>(live.step.action);
-  api::TransferRow row;
+  api::TransferRow row = row_of(live);
   row.dataset = receive.ticket.target_dataset.str();
   row.snapshot = receive.ticket.snapshot_name;
   row.source = receive.ticket.source.str();
   row.target = receive.ticket.target.str();
-  row.why = live.step.why;
-  row.done = live.progress.done;
-  row.total = live.progress.total;
-  row.rate = live.progress.rate;
   if (row.total == Bytes{})
     if (const Dataset* source = m.fleet.copy(receive.ticket.source, receive.ticket.uuid))
       if (const Snapshot* snapshot = source->find(receive.ticket.snapshot))
