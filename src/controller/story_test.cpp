@@ -388,21 +388,36 @@ TEST(Story, AFailingNodeIsTriedWithPausesAndThenLeft) {
   EXPECT_EQ(world.show("finetune"), "running on workstation");
 }
 
+/// A person changes the job's dataset on server, and its agent says so: `change` tells which
+/// snapshots are gone.
+void changes_by_hand(World& world,
+                     const std::function<std::vector<CheckpointId>(Dataset&)>& change) {
+  auto& held = world.agent("server").datasets.at(testing::dataset("jobs/finetune-001"));
+  auto gone = change(held);
+  DatasetChanged changed{held, true, std::move(gone)};
+  changed.dataset.snapshots.clear();
+  world.say(world.agent("server"), changed);
+  world.settle();
+}
+
+void expect_fork_by_hand(World& world, const std::string& from) {
+  ASSERT_EQ(world.job("finetune").forks.size(), 1U);
+  EXPECT_EQ(world.job("finetune").forks[0].fork.why, Fork::Why::hand_rollback);
+  EXPECT_EQ(world.job("finetune").forks[0].from_name, from);
+}
+
 TEST(Story, ARolledBackByHandJobForksToo) {
   World world = lab();
   world.dispatch("finetune").value();
   world.commits("finetune", "epoch-1");
   world.commits("finetune", "epoch-2");
   world.pass(seconds(5));
-  auto& held = world.agent("server").datasets.at(testing::dataset("jobs/finetune-001"));
-  DatasetChanged change{held, true, {held.snapshots.back().id}};
-  change.dataset.snapshots.clear();
-  held.snapshots.pop_back();
-  world.say(world.agent("server"), change);
-  world.settle();
-  ASSERT_EQ(world.job("finetune").forks.size(), 1U);
-  EXPECT_EQ(world.job("finetune").forks[0].fork.why, Fork::Why::hand_rollback);
-  EXPECT_EQ(world.job("finetune").forks[0].from_name, "epoch-1");
+  changes_by_hand(world, [](Dataset& held) {
+    const CheckpointId last = held.snapshots.back().id;
+    held.snapshots.pop_back();
+    return std::vector{last};
+  });
+  expect_fork_by_hand(world, "epoch-1");
   world.pass(seconds(5));
   EXPECT_EQ(world.show("finetune"), "running on server");
   EXPECT_EQ(world.holds("workstation", "finetune"), "epoch-1");
@@ -415,15 +430,11 @@ TEST(Story, ARollbackByHandToTheNewestForksWhereItWentBackTo) {
   // No snapshot had to go; the job was faster than its stop and committed what it remembered.
   world.commits("finetune", "epoch-2");
   world.pass(seconds(5));
-  auto& held = world.agent("server").datasets.at(testing::dataset("jobs/finetune-001"));
-  held.properties[property::reverted] = "@epoch-1";
-  DatasetChanged change{held, true, {}};
-  change.dataset.snapshots.clear();
-  world.say(world.agent("server"), change);
-  world.settle();
-  ASSERT_EQ(world.job("finetune").forks.size(), 1U);
-  EXPECT_EQ(world.job("finetune").forks[0].fork.why, Fork::Why::hand_rollback);
-  EXPECT_EQ(world.job("finetune").forks[0].from_name, "epoch-1");
+  changes_by_hand(world, [](Dataset& held) {
+    held.properties[property::reverted] = "@epoch-1";
+    return std::vector<CheckpointId>{};
+  });
+  expect_fork_by_hand(world, "epoch-1");
 }
 
 }  // namespace
