@@ -17,23 +17,19 @@ bool renames(const AdoptDataset& action) {
   return !action.to.empty() && action.to != action.dataset;
 }
 
-Error refusal(ErrorCode code, std::string why, std::string hint) {
-  return Error{code, std::move(why), {}, std::move(hint)};
-}
-
 Status check(const Machine& m, const AdoptDataset& action, const Dataset& there) {
   const std::string& name = there.name.str();
   if (uuid_in(action).empty())
-    return fail(refusal(ErrorCode::invalid, "an adopted dataset needs an identity", ""));
+    return fail(ErrorCode::invalid, "an adopted dataset needs an identity");
   if (there.name.is_under("zed"))
-    return fail(refusal(ErrorCode::refused, name + " is Zed's own", "adopt another one"));
+    return fail(ErrorCode::refused, name + " is Zed's own", "adopt another one");
   if (!there.uuid.is_nil() && there.uuid.str() != uuid_in(action))
-    return fail(refusal(ErrorCode::exists, name + " has another identity", "zedctl datasets"));
+    return fail(ErrorCode::exists, name + " has another identity", "zedctl datasets");
   if (there.receiving)
-    return fail(refusal(ErrorCode::busy, name + " is being received",
-                        "wait for it, or end it: zfs receive -A"));
+    return fail(ErrorCode::busy, name + " is being received",
+                "wait for it, or end it: zfs receive -A");
   if (m.is_written(there.name))
-    return fail(refusal(ErrorCode::busy, "an attempt writes " + name, "stop it first"));
+    return fail(ErrorCode::busy, "an attempt writes " + name, "stop it first");
   if (renames(action)) ZED_CHECK(may_make(m, action.to));
   return {};
 }
@@ -86,7 +82,7 @@ void mark(Machine& m, const Step& step, const Turn& turn, const AdoptDataset& ac
 
 /// An earlier run of this step may have renamed it.
 void look_at_new_name(Machine& m, const Step& step, const Turn& turn, const AdoptDataset& action) {
-  auto missing = refusal(ErrorCode::not_found, "no dataset " + action.dataset.str(), "zfs list");
+  const Error missing{ErrorCode::not_found, "no dataset " + action.dataset.str(), {}, "zfs list"};
   if (!renames(action)) return step->fail(missing);
   m.call(env::InspectDataset{action.to}, [&m, step, turn, action, missing](StoreResult reply) {
     auto moved = reply_as<Dataset>(std::move(reply));
