@@ -1,11 +1,10 @@
 """A thousand no-op jobs at once."""
 
 import statistics
-import threading
 import time
 
 from .fleet import dispatch, read_clock, running_fleet
-from .machine import durable_write_ms, rss_mb, spawn_ms
+from .machine import by_many, durable_write_ms, rss_mb, spawn_ms
 from .table import Row
 
 CLIENTS = 8
@@ -16,24 +15,15 @@ SUBMITS, JOBS, START_MS, CONTROLLER_MB = 500, 200, 300, 30
 
 def submit_all(fleet, names, clients=CLIENTS):
     """Submits from several clients, each with one connection; when each submit began, by job."""
-    begun, troubles = {}, []
+    begun = {}
 
-    def client(mine):
+    def client(first):
         connection = fleet.connection()
-        try:
-            for name in mine:
-                begun[name] = time.monotonic_ns()
-                dispatch(connection, name)
-        except Exception as error:  # handed to the caller's thread
-            troubles.append(error)
+        for name in names[first::clients]:
+            begun[name] = time.monotonic_ns()
+            dispatch(connection, name)
 
-    threads = [threading.Thread(target=client, args=(names[i::clients],)) for i in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if troubles:
-        raise troubles[0]
+    by_many(clients, client)
     return begun
 
 

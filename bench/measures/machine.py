@@ -4,6 +4,7 @@ import os
 import platform
 import statistics
 import subprocess
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,35 @@ class BenchError(Exception):
 
 class Skipped(BenchError):
     """A peer that is not on this machine."""
+
+
+def by_many(clients, work):
+    """Calls work(i) for i below `clients`, each in a thread of its own; then raises what the first of them raised."""
+    troubles = []
+
+    def client(i):
+        try:
+            work(i)
+        except Exception as error:  # handed to the caller's thread
+            troubles.append(error)
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if troubles:
+        raise troubles[0]
+
+
+def end_process(child):
+    """Tells a process to end, and kills one that does not."""
+    child.terminate()
+    try:
+        child.wait(20)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 @dataclass

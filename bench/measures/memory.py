@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from .fleet import SocketConnection, begin_fleet, dispatch, running_fleet
-from .machine import BenchError, cpu_share, rss_mb, wait_until
+from .machine import BenchError, cpu_share, end_process, rss_mb, wait_until
 from .table import Row
 
 AGENT_MB, SUPERVISOR_MB, CONTROLLER_MB = 10, 3, 20
@@ -74,12 +74,7 @@ def process(argv, **options):
     try:
         yield child
     finally:
-        child.terminate()
-        try:
-            child.wait(20)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        end_process(child)
 
 
 def wait_for_line(child, wanted, patience):

@@ -7,12 +7,11 @@ import signal
 import socket
 import statistics
 import subprocess
-import threading
 import time
 
 from .burst import CLIENTS
 from .fleet import read_clock, running_fleet
-from .machine import Skipped, wait_until
+from .machine import Skipped, by_many, end_process, wait_until
 from .memory import free_port
 from .restart import has_ended, restart_p50
 from .table import Row
@@ -93,13 +92,7 @@ class Slurm:
 
     def down(self):
         for name in reversed(list(self.children)):
-            child = self.children[name]
-            child.terminate()
-            try:
-                child.wait(20)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            end_process(self.children[name])
 
     def run(self, *words):
         return subprocess.run(list(map(str, words)), env=self.env, capture_output=True, text=True,
@@ -142,24 +135,14 @@ def running_slurm(bench, name="slurm"):
         slurm.down()
 
 
-def by_many(count, submit):
+def submit_all(count, submit):
     """Calls submit(i) for each i, from several clients at once."""
-    troubles = []
 
     def client(first):
-        try:
-            for i in range(first, count, CLIENTS):
-                submit(i)
-        except Exception as error:  # handed to the caller's thread
-            troubles.append(error)
+        for i in range(first, count, CLIENTS):
+            submit(i)
 
-    threads = [threading.Thread(target=client, args=(first,)) for first in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if troubles:
-        raise troubles[0]
+    by_many(CLIENTS, client)
 
 
 def starts(count, stamps, submit):
@@ -196,7 +179,7 @@ class Ours:
         before = self.ended()
         self.fleet.declare({f"noop{i}": ["true"] for i in range(self.many)})
         begin = time.monotonic()
-        by_many(self.many, lambda i: self.fleet.zedctl("dispatch", f"noop{i}"))
+        submit_all(self.many, lambda i: self.fleet.zedctl("dispatch", f"noop{i}"))
         submitted = time.monotonic() - begin
         wait_until("the burst to end", lambda: self.ended() >= before + self.many, 900, 0.1)
         return self.many / submitted, self.many / (time.monotonic() - begin)
@@ -215,7 +198,7 @@ class Ours:
         connection = self.fleet.connection()
         connection.call("node-duty", node="n1", duty="cordon")
         self.fleet.declare({f"wait{i}": ["true"] for i in range(self.many)})
-        by_many(self.many, lambda i: self.fleet.zedctl("dispatch", f"wait{i}"))
+        submit_all(self.many, lambda i: self.fleet.zedctl("dispatch", f"wait{i}"))
         return restart_p50(self.fleet, 3, self.many)
 
 
@@ -237,7 +220,7 @@ class Theirs:
 
     def burst(self):
         begin = time.monotonic()
-        by_many(self.many, lambda i: self.slurm.submit(self.true))
+        submit_all(self.many, lambda i: self.slurm.submit(self.true))
         submitted = time.monotonic() - begin
         self.wait_for_all()
         return self.many / submitted, self.many / (time.monotonic() - begin)
@@ -251,7 +234,7 @@ class Theirs:
 
     def restart(self):
         slurm, times = self.slurm, []
-        by_many(self.many, lambda i: slurm.submit(self.true, "--hold"))
+        submit_all(self.many, lambda i: slurm.submit(self.true, "--hold"))
         # It answers a submit before it has saved it; killed then, it would have lost some.
         last, state = time.time(), slurm.dir / "state/job_state"
         wait_until("slurmctld to save its jobs", lambda: state.exists() and state.stat().st_mtime > last + 1, 60, 0.2)
