@@ -39,8 +39,8 @@ TWO = [
 THREE = TWO + [{"name": "gamma", "pool": "data", "gpus": "rtx-3080-10"}]
 
 
-def wait_for(what, test, patience=PATIENCE_S):
-    """The first true value of test(), asked ten times a second; an AssertionError after `patience` seconds."""
+def wait_for(what, test, patience=PATIENCE_S, pause=0.1):
+    """The first true value of test(), asked every `pause` seconds; an AssertionError after `patience` seconds."""
     end = time.monotonic() + patience
     while True:
         value = test()
@@ -48,7 +48,7 @@ def wait_for(what, test, patience=PATIENCE_S):
             return value
         if time.monotonic() >= end:
             raise AssertionError(f"waited {patience} s in vain for {what}; last: {value!r}")
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 def is_running(pid):

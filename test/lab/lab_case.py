@@ -1,11 +1,13 @@
 """What tests with Zed's daemons on lab machines share: the fleet of the vision, operated by zedctl."""
 
 import sys
-import time
 import unittest
 
 from daemons import Daemons, payload
-from fleet import PATIENCE, Fleet
+from fleet import PATIENCE, ROOT, Fleet
+
+sys.path.append(str(ROOT / "test/e2e"))
+import support  # noqa: E402
 
 GATE = "/run/allow"  # the highest epoch that the training may begin
 LOST_AFTER = 40
@@ -18,15 +20,8 @@ SERVER = ("server", "nvme", "2x-a100-80")
 
 
 def wait_for(what, test, patience=PATIENCE, pause=0.5):
-    """The first true value of test(). Each question costs an emulated machine time, so there is a pause."""
-    end = time.monotonic() + patience
-    while True:
-        value = test()
-        if value:
-            return value
-        if time.monotonic() >= end:
-            raise AssertionError(f"waited {patience} s in vain for {what}; last: {value!r}")
-        time.sleep(pause)
+    """The first true value of test(). Each question costs an emulated machine time, so there is a longer pause."""
+    return support.wait_for(what, test, patience, pause)
 
 
 class LabCase(unittest.TestCase):
