@@ -1,9 +1,11 @@
 // What other tools' users lost data or nights to, each with the number of its report: Z OpenZFS, S
 // sanoid, R zrepl.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "contract/zfs_fixture.hpp"
+#include "net/fd.hpp"
 
 namespace zed::contract {
 namespace {
@@ -26,6 +28,13 @@ protected:
       for (const Snapshot& snapshot : dataset->snapshots)
         names.push_back(snapshot.name);
     return names;
+  }
+  void write_durably(ZfsSubject& subject, const std::string& path, const std::string& bytes) {
+    subject.write(model, path, bytes);
+    auto live = subject.store().open_live(model);
+    ASSERT_OK(live);
+    net::Fd file(::open((*live / path).c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::fsync(file.get()), 0);
   }
   std::string value(ZfsSubject& subject, const std::string& property) {
     std::string text = subject.by_hand(
@@ -155,6 +164,28 @@ TEST_F(ZfsCases, Z12580_AReplicaThatIsMountedAndReadTakesTheNext) {
   move_all(2, 2);
   expect_equal(2);
   EXPECT_EQ(to_->live(model).size(), 3U);
+}
+
+/// What a job wrote with fsync lies in the intent log too, its last snapshot has that log, and each
+/// opening of a file system that begins at the snapshot empties it: bytes written, no file changed.
+TEST_F(ZfsCases, AHomeThatBecameAReplicaTakesTheNext) {
+  change(2);
+  move_all(1, 2);
+  write_durably(*from_, "more.bin", noise(increment_size, 3));
+  take(3);
+  move_all(3, 3);
+  write_durably(*from_, "more.bin", noise(increment_size, 4));
+
+  ASSERT_OK(to().set_readonly(model, false));
+  to_->write(model, "more.bin", noise(increment_size, 99));
+  ASSERT_OK(to().snapshot(snap("models/llama@v4"), with_id(4)));
+
+  ASSERT_OK(from().set_readonly(model, true));
+  EXPECT_REFUSED("stale", move(to(), sending(4, 3), from(), receiving(4, 3)).snapshot);
+  ASSERT_OK(from().revert_live(model));
+  EXPECT_FALSE(from().inspect(model)->changed);
+  ASSERT_OK(move(to(), sending(4, 3), from(), receiving(4, 3)).snapshot);
+  expect_equal(4);
 }
 
 /// A person's snapshot on a replica stands in no increment's way as far as OpenZFS is concerned;

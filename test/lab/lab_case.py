@@ -47,7 +47,8 @@ class LabCase(unittest.TestCase):
         self.wait_up([name for name, _, _ in self.nodes])
 
     def tearDown(self):
-        if not self._outcome.success:  # what the daemons said is lost with their machines
+        found = self._outcome.result
+        if any(test is self for test, _ in found.failures + found.errors):  # their machines go, and the logs with them
             print(self.zed.logs(), file=sys.stderr, flush=True)
 
     # ---- daemons

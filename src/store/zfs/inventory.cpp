@@ -138,9 +138,22 @@ void Inventory::forget(std::uint64_t guid) {
   std::erase_if(known_, [guid](const auto& item) { return item.first.first == guid; });
 }
 
+void Inventory::take_as_unchanged(const Record& record) {
+  std::lock_guard lock(mutex_);
+  if (record.written == 0)
+    written_unchanged_.erase(record.guid);
+  else
+    written_unchanged_[record.guid] = record.written;
+}
+
 /// A dataset without a past has changed if there is anything in it.
-void Inventory::settle_changed(Record& record) const {
+void Inventory::settle_changed(Record& record) {
   Dataset& dataset = record.dataset;
+  if (dataset.changed && dataset.readonly) {
+    std::lock_guard lock(mutex_);
+    auto known = written_unchanged_.find(record.guid);
+    dataset.changed = known == written_unchanged_.end() || known->second != record.written;
+  }
   bool has_past = !dataset.snapshots.empty() || !record.origin.empty();
   if (has_past || dataset.receiving || !record.mounted) return;
   for (const Mount& mount : zfs_.mounts())

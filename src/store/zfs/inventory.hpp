@@ -63,6 +63,10 @@ public:
   Result<std::vector<Record>> all(bool exact);
   /// The snapshot's properties were set late: ask again.
   void forget(std::uint64_t guid);
+  /// The dataset was rolled back a moment ago: what it says was written since then is no change of
+  /// its files. Opening a file system whose snapshot has an intent log empties that log, which
+  /// writes its root anew: OpenZFS counts the bytes, though its own receive knows better.
+  void take_as_unchanged(const Record& record);
 
 private:
   /// guid and createtxg: two datasets of one pool may hold snapshots of one guid.
@@ -70,12 +74,15 @@ private:
 
   Result<std::map<std::string, SnapshotFacts>> facts_of(const std::vector<SnapshotRow>& rows);
   void keep_only(const std::vector<SnapshotRow>& rows);
-  void settle_changed(Record& record) const;
+  void settle_changed(Record& record);
   Status add_bookmarks(std::vector<Record>& records) const;
 
   const Zfs& zfs_;
   std::mutex mutex_;
   std::map<Key, SnapshotFacts> known_;
+  /// By the dataset's guid, its `written` when nothing had changed. A change of files writes at
+  /// least six more blocks, so that the same number tells of none.
+  std::map<std::uint64_t, std::uint64_t> written_unchanged_;
 };
 
 /// Remembers what each dataset looked like, so that the store can tell which have changed.

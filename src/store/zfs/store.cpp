@@ -400,7 +400,11 @@ Status ZfsStore::revert_live(const DatasetName& dataset) {
   if (!record.dataset.readonly) ZED_CHECK(unmount(record));
   Status done = roll_back("revert the files of " + dataset.str(), dataset, newest->name);
   if (record.mounted && !record.dataset.readonly) ZED_CHECK(mount(record));
-  return done;
+  if (!done || !record.mounted) return done;
+  ZED_CHECK(zfs_.sync());
+  ZED_TRY(auto reverted, glance(dataset));
+  inventory_.take_as_unchanged(reverted);
+  return {};
 }
 
 Status ZfsStore::destroy(const DatasetName& dataset) {
