@@ -57,7 +57,8 @@ RC_GTEST_PROP(Edits, SayWhatTheWholeCatalogWould, ()) {
   for (std::size_t at = 0; at < dice.size();) {
     Catalog next = catalog;
     // Up to three changes in one edit.
-    for (std::size_t i = 0; i <= dice[at] % 3 && at < dice.size(); ++i)
+    const std::size_t end = std::min<std::size_t>(at + 1 + dice[at] % 3, dice.size());
+    while (at < end)
       change_somehow(next, dice[at++], ++n);
     auto touched = next.take_touched();
     std::sort(touched.begin(), touched.end());
