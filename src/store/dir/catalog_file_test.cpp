@@ -1,5 +1,6 @@
 // The catalog's file: what it says after a crash at any byte, damage anywhere, a disk that fails.
 
+#include <algorithm>
 #include <map>
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 #include "store/zfs/errors.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -122,6 +123,15 @@ Error error_of_errno(std::string_view what, int number) {
   default: break;
   }
   return {code, std::string(what) + ": " + std::strerror(number), {}, {}};
+}
+
+tl::unexpected<Error> no_snapshot(const std::string& name) {
+  return fail(ErrorCode::not_found, "there is no snapshot " + name);
+}
+
+Status ignoring(Result<std::string> result, std::string_view words) {
+  if (result || result.error().message.find(words) != std::string::npos) return {};
+  return fail(std::move(result).error());
 }
 
 }  // namespace zed::store::zfs

@@ -28,4 +28,10 @@ Error error_of(std::string_view what, std::string_view complaint);
 /// An errno that a channel program returned, as an Error.
 Error error_of_errno(std::string_view what, int number);
 
+/// `name` of "there is no snapshot …".
+tl::unexpected<Error> no_snapshot(const std::string& name);
+
+/// A command that complains in these words is content: what was asked of it is so already.
+Status ignoring(Result<std::string> result, std::string_view words);
+
 }  // namespace zed::store::zfs

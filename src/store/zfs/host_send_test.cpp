@@ -1,6 +1,7 @@
 // A snapshot on its way by ssh: against a machine that is played by a few lines, and with the words
 // that a real shell would read.
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>

@@ -103,7 +103,7 @@ Status ZfsStore::mark(const DatasetName& dataset, const Marker& marker,
   for (const std::string& name : record.marked.kept)
     if (!wanted.contains(name)) transaction.also_removed.push_back(name);
   std::string what = "prepare " + dataset.str() + " for a receive";
-  ZED_CHECK(apply(what, transaction));
+  ZED_CHECK(transactions_.apply(what, transaction));
   if (also.empty()) return {};
   also.insert(also.begin(), "set");
   also.push_back(zfs_.full(dataset));
@@ -152,11 +152,11 @@ Result<Snapshot> ZfsStore::apply_arrival(const env::ReceiveRequest& request,
   auto fill = [&]() -> Status {
     disk::Fd base;
     if (const Snapshot* newest = record.dataset.newest()) {
-      ZED_TRY(auto path, files_of(record, newest->name));
+      ZED_TRY(auto path, mounting_.snapshot_files(record, newest->name));
       base = open_folder(path);
       if (!base) return no_snapshot(name.str() + "@" + newest->name);
     }
-    ZED_TRY(auto path, mount(record));
+    ZED_TRY(auto path, mounting_.mount(record));
     disk::Fd live = open_folder(path);
     if (!live) return fail(ErrorCode::io, "open the files of " + name.str() + " in " + path);
     ZED_TRY(auto staged, work_.staging_folder(record.guid));
@@ -169,7 +169,7 @@ Result<Snapshot> ZfsStore::apply_arrival(const env::ReceiveRequest& request,
     transaction.changes = request.dataset_changes;
     marker.phase = Phase::sealing;
     transaction.changes[std::string(marker_name)] = marker.str();
-    return apply("snapshot what " + name.str() + " received", transaction);
+    return transactions_.apply("snapshot what " + name.str() + " received", transaction);
   };
   auto filled = fill();
   ZED_TRY(auto now, look(name));
@@ -260,7 +260,8 @@ Result<Snapshot> ZfsStore::finish_stream(const DatasetName& dataset, const Recor
   if (!record.dataset.readonly)
     ZED_CHECK(zfs_.run("make " + dataset.str() + " readonly",
                        {"set", "readonly=on", zfs_.full(dataset)}));
-  ZED_CHECK(apply("set the properties of " + dataset.str() + "@" + marker.word, transaction));
+  ZED_CHECK(transactions_.apply("set the properties of " + dataset.str() + "@" + marker.word,
+                                transaction));
   // Read back: what a receive promises is looked at once more before it counts.
   ZED_TRY(auto snapshot, find_snapshot({dataset, marker.word}));
   if (snapshot.properties != record.marked.for_snapshot)
@@ -397,7 +398,7 @@ Status ZfsStore::drop_partial(const Record& record) {
   Transaction transaction;
   transaction.dataset = name;
   transaction.also_removed = left->marked.kept;
-  return apply("forget the receive into " + name.str(), transaction);
+  return transactions_.apply("forget the receive into " + name.str(), transaction);
 }
 
 Status ZfsStore::abort_receive(const DatasetName& dataset) {
@@ -443,7 +444,7 @@ Result<bool> ZfsStore::settle(const Record& record) {
   } else {
     transaction.changes[std::string(marker_name)] = marker.str();
   }
-  ZED_CHECK(apply("settle " + name.str(), transaction));
+  ZED_CHECK(transactions_.apply("settle " + name.str(), transaction));
   return true;
 }
 

@@ -129,7 +129,7 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send(const env::SendRequest& 
   if (request.base && base == nullptr) {
     if (request.kind != StreamKind::zfs)
       return no_snapshot("with id " + request.base->str() + " of " + request.dataset.str());
-    ZED_TRY(auto row, find_bookmark(request.dataset, *request.base));
+    ZED_TRY(auto row, bookmarks_.find(request.dataset, *request.base));
     base_word = "#" + row.word;
     base_txg = row.bookmark.createtxg;
     base_guid = row.bookmark.guid;
@@ -217,7 +217,7 @@ Status ZfsStore::learn_hashes(const Record& record, const Snapshot& snapshot, in
 Result<Manifest> ZfsStore::manifest(const Record& record, const Snapshot& snapshot) {
   auto index = work_.find_index(snapshot.guid, snapshot.createtxg);
   if (!index) {
-    ZED_TRY(auto path, files_of(record, snapshot.name));
+    ZED_TRY(auto path, mounting_.snapshot_files(record, snapshot.name));
     disk::Fd files(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!files) return no_snapshot(record.dataset.name.str() + "@" + snapshot.name);
     ZED_TRY(index, scan(files.get()));
@@ -240,7 +240,7 @@ Result<std::unique_ptr<env::SendStream>> ZfsStore::send_files(const env::SendReq
     ZED_TRY(plan.base_manifest, manifest(record, *base));
   }
   ZED_TRY(plan.manifest, manifest(record, snapshot));
-  ZED_TRY(auto path, files_of(record, snapshot.name));
+  ZED_TRY(auto path, mounting_.snapshot_files(record, snapshot.name));
   disk::Fd files(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!files) return no_snapshot(record.dataset.name.str() + "@" + snapshot.name);
   return make_sender(std::move(plan), make_folder_source(std::move(files)));

@@ -1,7 +1,9 @@
 #pragma once
-// The class behind open_zfs_store(). Which file has what: store.cpp the datasets and snapshots,
-// transactions.cpp what must be atomic, sending.cpp and receiving.cpp the two ends of streams,
-// open.cpp the start.
+// The class behind open_zfs_store(): one operation of env::Store a function. What it stands on are
+// pieces of their own: inventory.hpp (what is there), transactions.hpp (what must be atomic),
+// bookmarks.hpp, mounting.hpp and work_folder.hpp. Which file has which functions: store.cpp
+// datasets and snapshots, pool_events.cpp what changed by whom, sending.cpp and receiving.cpp the
+// two ends of streams, open.cpp the start.
 
 #include <chrono>
 #include <cstdint>
@@ -14,39 +16,30 @@
 #include "env/store.hpp"
 #include "store/files/manifest.hpp"
 #include "store/transfers.hpp"
+#include "store/zfs/bookmarks.hpp"
 #include "store/zfs/event_watch.hpp"
 #include "store/zfs/inventory.hpp"
+#include "store/zfs/mounting.hpp"
+#include "store/zfs/own_rollbacks.hpp"
+#include "store/zfs/transactions.hpp"
 #include "store/zfs/work_folder.hpp"
 #include "store/zfs/zfs.hpp"
 
 namespace zed::store::zfs {
-
-/// What a channel program is to compare and change, in one transaction group.
-struct Transaction {
-  enum class Snapshots { none, take, dress };
-
-  DatasetName dataset;
-  Properties expected;  ///< of the dataset, own values
-  Snapshots snapshots = Snapshots::none;
-  std::string snapshot;  ///< the word
-  Properties snapshot_properties;
-  std::string parent;  ///< a snapshot's word that must still be there; "" for none
-  std::uint64_t parent_guid = 0;
-  PropertyChanges changes;
-  std::vector<std::string> also_removed;
-};
 
 class ZfsStore final : public env::Store {
 public:
   ZfsStore(std::unique_ptr<Commands> commands, std::string root, Version version, bool privileged,
            std::string instance, disk::Fd lock);
 
+  // ---- what is there
   env::StoreInfo info() const override;
   Result<std::vector<Dataset>> list() override;
   Result<Dataset> inspect(const DatasetName& dataset) override;
   Result<Changes> changes_since(const std::string& cursor) override;
   Result<env::Space> space() override;
 
+  // ---- datasets and snapshots
   Status create(const DatasetName& dataset, const Properties& properties) override;
   Status set(const DatasetName& dataset, const PropertyChanges& changes) override;
   Status set_readonly(const DatasetName& dataset, bool readonly) override;
@@ -57,15 +50,18 @@ public:
   Status hold(const SnapshotName& snapshot, const std::string& tag) override;
   Status release(const SnapshotName& snapshot, const std::string& tag) override;
 
+  // ---- what peers have
   Status bookmark(const SnapshotName& snapshot, const NodeName& peer) override;
   Status forget_bookmark(const DatasetName& dataset, const NodeName& peer) override;
 
+  // ---- streams
   Result<std::unique_ptr<env::SendStream>> send(const env::SendRequest& request) override;
   Result<std::unique_ptr<env::ReceiveStream>> receive(const env::ReceiveRequest& request) override;
   Result<std::string> resume_token(const DatasetName& dataset,
                                    const CheckpointId& snapshot) override;
   Status abort_receive(const DatasetName& dataset) override;
 
+  // ---- other names, other origins, and ends
   Status rename(const DatasetName& from, const DatasetName& to) override;
   Status clone(const SnapshotName& origin, const DatasetName& dataset,
                const Properties& properties) override;
@@ -92,38 +88,29 @@ private:
     std::uint64_t own_changes = 0;
     std::chrono::steady_clock::time_point at;
   };
-  Listing now() const;
 
-  // ---- store.cpp and transactions.cpp
+  // ---- store.cpp
   /// Without what was written in the last seconds: for all but the question whether files changed.
   Result<Record> look(const DatasetName& dataset);
   Result<Record> look_exactly(const DatasetName& dataset);
   /// Without its snapshots.
   Result<Record> glance(const DatasetName& dataset) const;
-  Status apply(const std::string& what, const Transaction& transaction);
+  Result<Snapshot> find_snapshot(const SnapshotName& name);
+  Status nothing_under_way(const Record& record) const;
+  /// Those that are missing.
+  Status make_parents(const DatasetName& dataset);
+  /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
+  Status make_below(const DatasetName& dataset, const std::string& what,
+                    const Arguments& arguments);
+
+  // ---- pool_events.cpp
+  Listing now() const;
   /// Our own `zfs rollback`: the event watch does not take it for a person's.
   Status roll_back(const std::string& what, const DatasetName& dataset, const std::string& word);
   /// A person's is written down on the dataset (property `reverted`): the files of a job that runs
   /// have changed under it, and where no snapshot had to go nothing else shows it.
   void note_rollback(const Rollback& rollback);
   Status mark_reverted(const DatasetName& dataset, std::uint64_t txg);
-  /// For a process that may not run channel programs: not atomic, repaired at the next start.
-  Status apply_step_by_step(const Transaction& transaction);
-  Status destroy_whole(const std::string& what, const DatasetName& dataset);
-  /// Those that are missing.
-  Status make_parents(const DatasetName& dataset);
-  /// Runs a command that makes a dataset; makes its missing parents if it asks for them.
-  Status make_below(const DatasetName& dataset, const std::string& what,
-                    const Arguments& arguments);
-  Result<std::string> mount(const Record& record);
-  Status unmount(const Record& record);
-  /// Adds to a `busy` who uses the dataset's files.
-  Status naming_users(Status status, const DatasetName& dataset) const;
-  /// Snapshots that somebody looked into are mounted by the kernel, and stand in the way.
-  Status unmount_snapshots(const DatasetName& dataset);
-  Result<Snapshot> find_snapshot(const SnapshotName& name);
-  Status nothing_under_way(const Record& record) const;
-  Result<std::filesystem::path> files_of(const Record& record, const std::string& word);
 
   // ---- sending.cpp
   Result<std::unique_ptr<env::SendStream>> send_files(const env::SendRequest& request,
@@ -135,9 +122,6 @@ private:
                                                     const Record& record, const Snapshot& snapshot,
                                                     const std::string& base,
                                                     std::uint64_t base_guid);
-  Result<BookmarkRow> find_bookmark(const DatasetName& dataset, const CheckpointId& id) const;
-  /// A bookmark newer than the newest snapshot would keep a person's plain `zfs rollback` away.
-  Status drop_newer_bookmarks(const DatasetName& dataset);
   Result<Manifest> manifest(const Record& record, const Snapshot& snapshot);
   Status learn_hashes(const Record& record, const Snapshot& snapshot, int files, Index& index);
 
@@ -160,20 +144,20 @@ private:
   Version version_;
   bool privileged_;
   Inventory inventory_;
+  Bookmarks bookmarks_;
+  Mounting mounting_;
+  Transactions transactions_;
   WorkFolder work_;
   disk::Fd lock_;
   Turns turns_;
   Transfers transfers_;
   std::mutex changes_mutex_;
   ChangeLog changes_;
-  std::mutex own_rollbacks_mutex_;
-  std::map<std::string, int> own_rollbacks_;  ///< by full name: those not heard of yet
-  std::unique_ptr<EventWatch> events_;        ///< none: list each time
-  Listing listed_;                            ///< what the last listing was made of
+  Listing listed_;  ///< what the last listing was made of
+  OwnRollbacks own_rollbacks_;
+  std::unique_ptr<EventWatch> events_;  ///< none: list each time; its thread uses all above
 };
 
-/// A complaint in words of the store: "there is no snapshot …".
-tl::unexpected<Error> no_snapshot(const std::string& name);
 /// A snapshot without an id gets one from its guid; this is what a snapshot of a request has.
 std::optional<CheckpointId> id_in(const Properties& properties);
 

@@ -1,8 +1,9 @@
-// What happens in one transaction group, or not at all.
+#include "store/zfs/transactions.hpp"
+
+#include <cerrno>
 
 #include "store/zfs/errors.hpp"
 #include "store/zfs/programs.hpp"
-#include "store/zfs/store.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -38,7 +39,7 @@ SplitChanges split_changes(const Transaction& transaction) {
 
 }  // namespace
 
-Status ZfsStore::apply(const std::string& what, const Transaction& transaction) {
+Status Transactions::apply(const std::string& what, const Transaction& transaction) const {
   if (!privileged_) return apply_step_by_step(transaction);
   using Snapshots = Transaction::Snapshots;
   std::string full = zfs_.full(transaction.dataset);
@@ -72,7 +73,7 @@ Status ZfsStore::apply(const std::string& what, const Transaction& transaction) 
   return fail(error_of_errno(what + ": " + answer.text("at"), answer.error_number()));
 }
 
-Status ZfsStore::apply_step_by_step(const Transaction& transaction) {
+Status Transactions::apply_step_by_step(const Transaction& transaction) const {
   std::string full = zfs_.full(transaction.dataset);
   auto changes = split_changes(transaction);
   if (transaction.snapshots == Transaction::Snapshots::take || !transaction.expected.empty())
@@ -97,7 +98,7 @@ Status ZfsStore::apply_step_by_step(const Transaction& transaction) {
   return {};
 }
 
-Status ZfsStore::destroy_whole(const std::string& what, const DatasetName& dataset) {
+Status Transactions::destroy_whole(const std::string& what, const DatasetName& dataset) const {
   ZED_TRY(auto answer, zfs_.program(what, destroy_program, {zfs_.full(dataset)}));
   std::string outcome = answer.text("what");
   if (outcome == "done") return {};

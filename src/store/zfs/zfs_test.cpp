@@ -1,24 +1,16 @@
-// What the zfs room reads and says, on text that OpenZFS 2.1.11 printed in a virtual machine.
+// What the room makes of what it reads, and which commands it gives.
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "store/zfs/bookmarks.hpp"
 #include "store/zfs/command.hpp"
-#include "store/zfs/errors.hpp"
-#include "store/zfs/event_watch.hpp"
 #include "store/zfs/inventory.hpp"
 #include "store/zfs/marker.hpp"
 #include "store/zfs/output.hpp"
-#include "store/zfs/users_of.hpp"
+#include "store/zfs/own_rollbacks.hpp"
 #include "store/zfs/zfs.hpp"
 
 namespace zed::store::zfs {
@@ -31,213 +23,6 @@ CheckpointId checkpoint_id(std::uint8_t n) {
   CheckpointId id;
   id.bytes.fill(n);
   return id;
-}
-
-// ---- values -------------------------------------------------------------------------------------
-
-TEST(ZfsValues, SurviveAnyText) {
-  for (const std::string text :
-       {"", "-", "plain", "tab\tnewline\n", "100 %", "%", "zed \xC3\xA9", "\x01\x7f", "%41"}) {
-    std::string stored = encode_value(text);
-    EXPECT_EQ(decode_value(stored), text);
-    EXPECT_FALSE(stored.empty());
-    EXPECT_EQ(stored.find_first_of("\t\n"), std::string::npos);
-  }
-  // Set by hand, not by us: taken as it is.
-  EXPECT_EQ(decode_value(""), "");
-  EXPECT_EQ(decode_value("50 % done"), "50 % done");
-}
-
-// ---- listings -----------------------------------------------------------------------------------
-
-TEST(ZfsOutput, PropertiesAreRows) {
-  auto rows = parse_properties("a/d\ttype\tfilesystem\t-\n"
-                               "a/d\tmountpoint\t/a/d\tinherited from a\n"
-                               "a/d\tatime\toff\tlocal\n"
-                               "a/d\tcom.zed:empty\t\tlocal\n"
-                               "a/d\tcom.zed:dash\t-\tlocal\n");
-  ASSERT_EQ(rows.size(), 5U);
-  EXPECT_EQ(rows[1].source, "inherited from a");
-  EXPECT_FALSE(rows[1].is_own());
-  EXPECT_EQ(rows[3].value, "");
-  EXPECT_TRUE(rows[4].is_own());
-}
-
-TEST(ZfsOutput, OddValuesForgeNoRows) {
-  auto rows = parse_properties("a/d\tcom.zed:note\ttab\there\tlocal\n"
-                               "a/d\tcom.zed:note\ttwo\n"
-                               "lines\tlocal\n"
-                               "a/d\tcom.zed:x\ty\tsomething else\n"
-                               "a/d\tcom.zed:ok\t1\treceived\n");
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].property, "com.zed:ok");
-}
-
-TEST(ZfsOutput, OnlyOwnPropertiesOfOursCount) {
-  auto facts = gather(parse_properties("a/d\tused\t24576\t-\n"
-                                       "a/d\torigin\t-\t-\n"
-                                       "a/d\tcom.zed:status\trunning\tinherited from a\n"
-                                       "a/d\tcom.zed:name\tfine%20tune\tlocal\n"
-                                       "a/d\tcom.zed:home\tserver\treceived\n"
-                                       "a/d\torg.other:x\ty\tlocal\n"
-                                       "a/d@one\tguid\t3585775203466201959\t-\n"));
-  EXPECT_EQ(facts.at("a/d").own, (Properties{{"name", "fine tune"}, {"home", "server"}}));
-  EXPECT_EQ(facts.at("a/d").number("used"), 24576U);
-  EXPECT_EQ(facts.at("a/d").text("origin"), "");
-  EXPECT_EQ(facts.at("a/d@one").number("guid"), 3585775203466201959U);
-}
-
-TEST(ZfsOutput, SnapshotsAreOrderedByTransactionGroupAndNotByNameOrTime) {
-  auto rows = parse_snapshots("a/d@z\t3585775203466201959\t14\t0\t24576\t1796043706\n"
-                              "a/d@a\t17472382458462348192\t26\t8192\t24576\t1700000000\n"
-                              "a/d\tno\tsnapshot\n"
-                              "a/d@with space\t1472382458462348192\t21\n"
-                              "a/d@b\tnot a guid\t27\n"
-                              "a/c@m\t1472382458462348192\t20\n");
-  ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].dataset, "a/c");
-  EXPECT_EQ(rows[1].word, "z");
-  EXPECT_EQ(rows[2].word, "a");
-  EXPECT_EQ(rows[2].guid, 17472382458462348192U);
-  EXPECT_EQ(rows[2].used, 8192U);
-  EXPECT_EQ(rows[2].creation, 1700000000);
-}
-
-TEST(ZfsOutput, OurBookmarksAreKnownByTheirNames) {
-  const std::string id = checkpoint_id(7).str();
-  auto rows = parse_bookmarks("a/d#zed:laptop:" + id + "\t42\t14\n" +
-                              "a/d#zed:b.lan:" + checkpoint_id(8).str() + "\t43\t12\n" +
-                              "a/d#mine\t1\t2\na/d#zed:x\t1\t2\na/d@zed:laptop:" + id +
-                              "\t1\t2\na/d#zed:laptop:" + id + "\tx\t2\n");
-  ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0].bookmark, (Bookmark{"b.lan", checkpoint_id(8), 43, 12}));
-  EXPECT_EQ(rows[1].bookmark, (Bookmark{"laptop", checkpoint_id(7), 42, 14}));
-  EXPECT_EQ(rows[1].word, bookmark_word(*NodeName::parse("laptop"), checkpoint_id(7)));
-}
-
-TEST(ZfsOutput, MountsAndVersions) {
-  auto mounts = parse_mounts("a/d /a/d zfs rw,noatime,xattr,noacl 0 0\n"
-                             "a/d@two /a/d/.zfs/snapshot/two zfs ro,relatime,xattr,noacl 0 0\n"
-                             "a/with\\040space /a/with\\040space zfs ro 0 0\n"
-                             "proc /proc proc rw 0 0\n");
-  ASSERT_EQ(mounts.size(), 3U);
-  EXPECT_FALSE(mounts[0].readonly);
-  EXPECT_TRUE(mounts[1].readonly);
-  EXPECT_EQ(mounts[2].source, "a/with space");
-  EXPECT_EQ(mounts[2].path, "/a/with space");
-
-  auto version = parse_version("zfs-2.1.11-1+deb12u1\nzfs-kmod-2.1.11-1+deb12u1\n").value();
-  EXPECT_EQ(version.text, "2.1.11");
-  EXPECT_TRUE(version.at_least(2, 1));
-  EXPECT_FALSE(version.at_least(2, 2));
-  // The kernel's module decides.
-  EXPECT_EQ(parse_version("zfs-2.3.2-2~bpo12+1\nzfs-kmod-2.1.11-1\n")->text, "2.1.11");
-  EXPECT_EQ(parse_version("zfs-2.4.0-rc1\n")->text, "2.4.0");
-  EXPECT_FALSE(parse_version("unknown command"));
-}
-
-TEST(ZfsOutput, Estimates) {
-  EXPECT_EQ(parse_estimate("full\ta/m@v1\t21022064\nsize\t21022064\n"), 21022064U);
-  EXPECT_EQ(parse_estimate("incremental\ta/m@v1\ta/m@v2\t10512368\nsize\t10512368\n"), 10512368U);
-  EXPECT_EQ(parse_estimate(""), std::nullopt);
-}
-
-TEST(ZfsOutput, ResumePointsAreReadWhereTheSnapshotIsUnknownToo) {
-  auto point = parse_resume_point("resume token contents:\n"
-                                  "nvlist version: 0\n"
-                                  "\tobject = 0x2\n"
-                                  "\toffset = 0x860000\n"
-                                  "\tbytes = 0x885ce0\n"
-                                  "\ttoguid = 0x8619aeb403d6efba\n"
-                                  "\ttoname = a/m@v1\n"
-                                  "\tembedok = 1\n"
-                                  "\tcompressok = 1\n"
-                                  "cannot resume send: 'a/m@v1' used in the initial send no "
-                                  "longer exists\n")
-                   .value();
-  EXPECT_EQ(point.object, 2U);
-  EXPECT_EQ(point.offset, 0x860000U);
-  EXPECT_EQ(point.bytes, 0x885ce0U);
-  EXPECT_EQ(point.to_guid, 0x8619aeb403d6efbaU);
-  EXPECT_EQ(point.from_guid, 0U);
-  EXPECT_EQ(point.to_name, "a/m@v1");
-  EXPECT_TRUE(point.embedded && point.compressed);
-  EXPECT_FALSE(point.large_blocks || point.raw);
-  EXPECT_FALSE(parse_resume_point("cannot resume send: resume token is corrupt (incorrect "
-                                  "checksum)\n"));
-  EXPECT_TRUE(is_resume_token("1-e9ab5c0ef-e8-789c636064000310a500"));
-  EXPECT_FALSE(is_resume_token("files-1/"));
-  EXPECT_FALSE(is_resume_token("1-" + std::string(70'000, 'a')));
-}
-
-// ---- complaints ---------------------------------------------------------------------------------
-
-struct Complaint {
-  const char* text;
-  ErrorCode code;
-};
-
-TEST(ZfsErrors, EachTrueComplaintHasItsCode) {
-  using enum ErrorCode;
-  const Complaint complaints[] = {
-      {"cannot create snapshot 'a/d@one': dataset already exists\n", exists},
-      {"cannot create 'a/d': dataset already exists\n", exists},
-      {"cannot rename 'a/d': dataset already exists\n", exists},
-      {"cannot promote 'a/c': conflicting snapshot 'one' from parent 'a/d@one'\n", exists},
-      {"cannot receive new filesystem stream: destination 'b/r' exists\n"
-       "must specify -F to overwrite it\n",
-       exists},
-      {"cannot open 'a/none': dataset does not exist\nusage:\n\tsnapshot [-r] ...\n", not_found},
-      {"cannot hold snapshot 'a/d@none': dataset does not exist\n", not_found},
-      {"could not find any snapshots to destroy; check snapshot names.\n", not_found},
-      {"cannot receive incremental stream: destination 'b/nothere' does not exist\n", not_found},
-      {"cannot open 'nopool': no such pool\n", not_found},
-      {"cannot destroy snapshot a/d@one: dataset is busy\n", busy},
-      {"cannot destroy 'a/d': filesystem has children\nuse '-r' to destroy the following "
-       "datasets:\na/d@one\n",
-       busy},
-      {"cannot destroy 'a/d@one': snapshot has dependent clones\nuse '-R' to destroy the following "
-       "datasets:\na/c\n",
-       busy},
-      {"cannot unmount '/a/d': pool or dataset is busy\n", busy},
-      {"cannot receive incremental stream: destination b/n has been modified\n"
-       "since most recent snapshot\n",
-       stale},
-      {"cannot receive incremental stream: most recent snapshot of b/m does not\n"
-       "match incremental source\n",
-       stale},
-      {"cannot receive resume stream: kernel modules must be upgraded to receive this stream.\n",
-       stale},
-      {"cannot resume send: 'a/m@s2' used in the initial send no longer exists\n", stale},
-      {"cannot rollback to 'a/d@one': more recent snapshots or bookmarks exist\n", stale},
-      {"cannot receive new filesystem stream: checksum mismatch or incomplete stream.\n"
-       "Partially received snapshot is saved.\n"
-       "A resuming stream can be generated on the sending system by running:\n    zfs send -t "
-       "1-e\n",
-       corrupt},
-      {"cannot receive: failed to read from stream\n", corrupt},
-      {"cannot receive new filesystem stream: invalid backup stream\n", corrupt},
-      {"cannot receive new filesystem stream: destination b/q/n space quota exceeded.\n", no_space},
-      {"cannot create 'a/x': out of space\n", no_space},
-      {"cannot resume send: resume token is corrupt (incorrect checksum)\n", invalid},
-      {"cannot set property for 'a/d': invalid property 'com.zed:Upper'\n", invalid},
-      {"cannot create snapshots : permission denied\n", refused},
-      {"cannot mount 'b/x': Insufficient privileges\n", refused},
-      {"cannot import 'tank': I/O error\n", io},
-      {"", io},
-  };
-  for (const Complaint& complaint : complaints)
-    EXPECT_EQ(to_string(error_of("try it", complaint.text).code), to_string(complaint.code))
-        << complaint.text;
-}
-
-TEST(ZfsErrors, SayWhatWasTriedAndSpareTheUsage) {
-  auto error = error_of("snapshot jobs/a@one",
-                        "cannot open 'a/none': dataset does not exist\nusage:\n\tsnapshot [-r]\n");
-  EXPECT_EQ(error.message, "snapshot jobs/a@one: cannot open 'a/none': dataset does not exist");
-  EXPECT_LT(error_of("x", std::string(5'000, 'y')).message.size(), 600U);
-  EXPECT_EQ(error_of_errno("x", ENOSPC).code, ErrorCode::no_space);
-  EXPECT_EQ(error_of_errno("x", EBUSY).code, ErrorCode::busy);
 }
 
 // ---- markers ------------------------------------------------------------------------------------
@@ -439,124 +224,100 @@ TEST(Zfs, OnlyLegalNamesBelowTheRootAreOurs) {
   EXPECT_FALSE(Zfs::is_root("tank//x"));
 }
 
-// ---- real commands ------------------------------------------------------------------------------
+// ---- bookmarks ----------------------------------------------------------------------------------
 
-TEST(SystemCommands, RunWithInputAndTellHowTheyEnded) {
-  auto commands = make_system_commands();
-  std::string long_text(300'000, 'x');
-  EXPECT_EQ(commands->run({"cat"}, long_text)->out, long_text);
-  auto failed = commands->run({"ls", "/no such folder"}, {}).value();
-  EXPECT_FALSE(failed.ok);
-  EXPECT_NE(failed.err.find("No such file"), std::string::npos);
-  EXPECT_EQ(commands->run({"env"}, {})->out.find("LC_ALL=C"), 0U);
-  EXPECT_EQ(commands->run({"no-such-program"}, {}).error().code, ErrorCode::unsupported);
-  // Input that nobody reads is no failure.
-  EXPECT_TRUE(commands->run({"true"}, long_text)->ok);
+NodeName peer(const std::string& text) {
+  return NodeName::parse(text).value();
 }
 
-TEST(SystemCommands, PipesEndWhenTheyAreLeft) {
-  auto commands = make_system_commands();
-  std::vector<std::byte> buffer(1000);
-  auto endless = commands->start({"yes"}, Commands::Pipe::from_it).value();
-  EXPECT_GT(endless->read(buffer).value(), 0U);
-  endless.reset();  // would hang if it did not end
-
-  auto sink = commands->start({"cat"}, Commands::Pipe::to_it).value();
-  EXPECT_TRUE(sink->write(buffer));
-  EXPECT_TRUE(sink->finish()->ok);
-
-  auto deaf = commands->start({"false"}, Commands::Pipe::to_it).value();
-  Status written;
-  for (int i = 0; i < 1000 && written; ++i)
-    written = deaf->write(buffer);
-  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
-  EXPECT_FALSE(deaf->finish()->ok);
+std::string bookmark_listed(const std::string& of, std::uint8_t id, std::uint64_t txg) {
+  return "tank/a#" + bookmark_word(peer(of), checkpoint_id(id)) + "\t" + std::to_string(id) + "\t" +
+         std::to_string(txg) + "\n";
 }
 
-TEST(SystemCommands, AreKilledWhileAnotherThreadReads) {
-  auto commands = make_system_commands();
-  auto silent = commands->start({"sleep", "1000"}, Commands::Pipe::from_it).value();
-  std::thread reader([&silent] {
-    std::array<std::byte, 10> buffer{};
-    EXPECT_EQ(silent->read(buffer).value(), 0U);
-  });
-  silent->kill();
-  reader.join();
+/// The commands that change something, as one line each.
+std::vector<std::string> changes_of(const FakeCommands::Asked& asked) {
+  std::vector<std::string> lines;
+  for (const Arguments& command : asked.commands)
+    if (command.at(1) != "list") lines.push_back(command.at(1) + " " + command.back());
+  return lines;
 }
 
-// ---- events -------------------------------------------------------------------------------------
-
-std::string event(const std::string& dataset, const std::string& name, const std::string& txg) {
-  return "Nov 30 2026 16:32:42.559999038\tsysevent.fs.zfs.history_event\n"
-         "        version = 0x0\n"
-         "        class = \"sysevent.fs.zfs.history_event\"\n"
-         "        pool = \"tank\"\n"
-         "        history_hostname = \"t\"\n"
-         "        history_dsname = \"" +
-         dataset +
-         "\"\n"
-         "        history_internal_str = \"parent=a\"\n"
-         "        history_internal_name = \"" +
-         name +
-         "\"\n"
-         "        history_dsid = 0x63\n"
-         "        history_txg = " +
-         txg +
-         "\n"
-         "        history_time = 0x6b0da52a\n"
-         "        time = 0x6b0da52a 0x2160e83e \n"
-         "        eid = 0x2c\n\n";
+Snapshot taken(std::uint8_t id) {
+  Snapshot snapshot;
+  snapshot.name = "v" + std::to_string(id);
+  snapshot.id = checkpoint_id(id);
+  snapshot.guid = id;
+  return snapshot;
 }
 
-TEST(ZfsEvents, ARollbackIsASwapWithItsClone) {
-  const std::string text = event("tank/a b/c@one", "snapshot", "0xe") +
-                           event("tank/a b/c/%rollback", "clone swap", "0xf") +
-                           event("tank/a b/c/%rollback", "destroy", "0xf") +
-                           event("tank/a b/c/%recv", "clone swap", "0x10");
-  RollbackReader reader;
-  auto found = reader.take(text);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].dataset, "tank/a b/c");
-  EXPECT_EQ(found[0].txg, 15U);
-  EXPECT_EQ(found[0].at, 0x6b0da52a);
+TEST(ZfsBookmarks, ANewOneOfAPeerComesBeforeItsOldOneGoes) {
+  FakeCommands::Asked asked;
+  asked.answers = {{true, bookmark_listed("laptop", 1, 10) + bookmark_listed("server", 1, 10), {}},
+                   {true, {}, {}},
+                   {true, {}, {}}};
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  ASSERT_TRUE(Bookmarks(zfs).keep(ds("a"), taken(2), peer("laptop")));
+  EXPECT_EQ(changes_of(asked),
+            (std::vector<std::string>{
+                "bookmark tank/a#" + bookmark_word(peer("laptop"), checkpoint_id(2)),
+                "destroy tank/a#" + bookmark_word(peer("laptop"), checkpoint_id(1))}));
 }
 
-TEST(ZfsEvents, ComeInAnyPieces) {
-  const std::string text = event("tank/a/%rollback", "clone swap", "0xf");
-  for (std::size_t size : {1, 7, 100}) {
-    RollbackReader reader;
-    std::size_t found = 0;
-    for (std::size_t at = 0; at < text.size(); at += size)
-      found += reader.take(text.substr(at, size)).size();
-    EXPECT_EQ(found, 1U) << size;
-  }
+TEST(ZfsBookmarks, OneThatIsThereIsNotMadeAgain) {
+  FakeCommands::Asked asked;
+  asked.answers = {{true, bookmark_listed("laptop", 2, 10), {}}};
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  ASSERT_TRUE(Bookmarks(zfs).keep(ds("a"), taken(2), peer("laptop")));
+  EXPECT_TRUE(changes_of(asked).empty());
 }
 
-TEST(ZfsEvents, MadeOfRubbishAreNone) {
-  RollbackReader reader;
-  EXPECT_TRUE(reader.take(std::string(1 << 20, 'x')).empty());
-  EXPECT_TRUE(reader.take("\n\n = \n history_txg = 0xzz\n\n").empty());
-  EXPECT_TRUE(reader.take("history_internal_name = \"clone swap\"\n\n").empty());
-  EXPECT_TRUE(
-      reader.take("history_dsname = \"/%rollback\"\nhistory_internal_name = \"clone swap\"\n\n")
-          .empty());
+TEST(ZfsBookmarks, WhatPeersLeaveThatAreGoneStaysBounded) {
+  FakeCommands::Asked asked;
+  std::string listed;
+  for (int i = 0; i < 64; ++i)
+    listed += bookmark_listed("gone-" + std::to_string(i), 1, 10 + static_cast<std::uint64_t>(i));
+  asked.answers = {{true, listed, {}}, {true, {}, {}}, {true, {}, {}}};
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  ASSERT_TRUE(Bookmarks(zfs).keep(ds("a"), taken(2), peer("laptop")));
+  EXPECT_EQ(changes_of(asked).back(),
+            "destroy tank/a#" + bookmark_word(peer("gone-0"), checkpoint_id(1)));
 }
 
-TEST(UsersOf, NamesWhoHasAFileOpenOrMapped) {
-  std::string folder = std::filesystem::temp_directory_path() / "zed-users-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(users_of(folder), "");
-  std::string pid = "(pid " + std::to_string(::getpid()) + ")";
-  int file = ::open((folder + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  ASSERT_EQ(::ftruncate(file, 4096), 0);
-  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
-  void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
-  ::close(file);
-  EXPECT_NE(users_of(folder).find(pid), std::string::npos);
-  ::munmap(mapped, 4096);
-  EXPECT_EQ(users_of(folder), "");
-  EXPECT_EQ(users_of(folder.substr(0, folder.size() - 1)), "");
-  std::filesystem::remove_all(folder);
+TEST(ZfsBookmarks, OnlyThoseInTheWayOfARollbackAreDropped) {
+  FakeCommands::Asked asked;
+  asked.answers = {{true, bookmark_listed("laptop", 1, 10) + bookmark_listed("server", 2, 30), {}},
+                   {true, "tank/a@v1\t1\t10\t0\t1\t1\ntank/a@v2\t2\t20\t0\t1\t1\n", {}},
+                   {true, {}, {}}};
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  ASSERT_TRUE(Bookmarks(zfs).drop_newer_than_snapshots(ds("a")));
+  EXPECT_EQ(changes_of(asked),
+            (std::vector<std::string>{"destroy tank/a#" +
+                                      bookmark_word(peer("server"), checkpoint_id(2))}));
+}
+
+// ---- rollbacks ----------------------------------------------------------------------------------
+
+TEST(ZfsOwnRollbacks, EachIsHeardOfOnce) {
+  OwnRollbacks own;
+  EXPECT_FALSE(own.claim("tank/a"));
+  own.expect("tank/a");
+  own.expect("tank/a");
+  EXPECT_FALSE(own.claim("tank/b"));
+  EXPECT_TRUE(own.claim("tank/a"));
+  EXPECT_TRUE(own.claim("tank/a"));
+  EXPECT_FALSE(own.claim("tank/a"));
+}
+
+TEST(ZfsOwnRollbacks, OneThatFailedHidesNoPersonsRollback) {
+  OwnRollbacks own;
+  own.expect("tank/a");
+  own.withdraw("tank/a");
+  EXPECT_FALSE(own.claim("tank/a"));
+  // Its event has come before the command failed: nothing is owed for that.
+  own.withdraw("tank/a");
+  own.expect("tank/a");
+  EXPECT_TRUE(own.claim("tank/a"));
 }
 
 }  // namespace
