@@ -304,6 +304,7 @@ void World::has_model(const std::string& name, const std::string& model, Bytes s
   made.properties = {{property::type, "model"},
                      {property::uuid, made.uuid.str()},
                      {property::name, model},
+                     {property::home, name},
                      {"size_gb", "4"}};
   Dataset& kept = where.datasets.emplace(made.name, made).first->second;
   add_snapshot(where, kept, "v1", {});

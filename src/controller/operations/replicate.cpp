@@ -90,15 +90,12 @@ bool has_goal(const Machine& m, const Order& order) {
   return copy != nullptr && copy->find(order.goal) != nullptr;
 }
 
-/// Who can send what is wanted: the node of before if it can, else whoever has it. A stream that
-/// broke off goes on from another node where it was.
+/// Who can send what is wanted: the node of before if it can, else whoever has it; when a home is
+/// away, its replicas speak for it. A stream that broke off goes on from another node where it was.
 std::optional<NodeName> sender_of(const Machine& m, const Order& order) {
   auto can = [&](const NodeName& node) {
     const Dataset* copy = m.fleet.copy(node, order.uuid);
-    if (!m.fleet.is_ready(node) || copy == nullptr || copy->find(order.goal) == nullptr)
-      return false;
-    const std::string home = copy->property(property::home);
-    return home.empty() || home == node.str();  // others follow a home and nobody else
+    return m.fleet.is_ready(node) && copy != nullptr && copy->find(order.goal) != nullptr;
   };
   if (can(order.source)) return order.source;
   for (const NodeName& node : m.fleet.ready_holders(order.uuid))
