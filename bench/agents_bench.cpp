@@ -10,6 +10,7 @@
 // Prints "ready N" when all are welcome, "lost NAME" for each that loses its connection, and runs
 // until it is told to stop.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -55,6 +55,14 @@ HEAVY = re.compile(r"#include <(boost/(asio|beast|json)|openssl/)")
 HEAVY_ALLOWED = {"src/net/asio.hpp"}
 
 FIXED_WIDTH = re.compile(r"\bstd::u?int(8|16|32|64|ptr)_t\b")
+ALGORITHM = re.compile(
+    r"\bstd::(copy(_n|_if|_backward)?|(stable_|partial_)?sort|nth_element|find(_if)?(_not)?|(any|all|none)_of"
+    r"|count(_if)?|min|max|minmax|min_element|max_element|clamp|remove(_if)?|unique|reverse|rotate|shuffle"
+    r"|(lower|upper)_bound|equal(_range)?|binary_search|mismatch|search|transform|fill(_n)?|generate|for_each"
+    r"|replace|is_sorted|includes|merge|adjacent_find|lexicographical_compare|partition)\s*[(<]"
+)
+
+NO_OTHER_HEADER = "(newer compilers bring it by no other header)"
 
 INCLUDE = re.compile(r'^#include "([a-z]+)/', re.MULTILINE)
 LONGEST_FILE = 800
@@ -87,11 +95,17 @@ def check_source(path, complain):
         if re.search(r"^using namespace", text, re.MULTILINE):
             complain(name, "no using-namespace in a header")
         if FIXED_WIDTH.search(text) and "#include <cstdint>" not in text:
-            complain(name, "std::intN_t needs <cstdint> (newer compilers bring it by no other header)")
+            complain(name, f"std::intN_t needs <cstdint> {NO_OTHER_HEADER}")
         if HEAVY.search(text) and name not in HEAVY_ALLOWED and not name.endswith("_impl.hpp"):
             complain(name, "the heavy headers of Boost and OpenSSL stay inside .cpp files")
     if text.count("\n") > LONGEST_FILE:
         complain(name, f"longer than {LONGEST_FILE} lines: two matters in one file?")
+
+
+def check_algorithm(path, complain):
+    text = path.read_text()
+    if ALGORITHM.search(text) and "#include <algorithm>" not in text:
+        complain(str(path.relative_to(ROOT)), f"std's algorithms need <algorithm> {NO_OTHER_HEADER}")
 
 
 def check_tests_do_not_sleep(path, complain):
@@ -114,6 +128,8 @@ def main():
         check_source(path, complain)
     for path in tracked("src/*_test.cpp", "test/**/*.cpp"):
         check_tests_do_not_sleep(path, complain)
+    for path in tracked("*.cpp", "*.hpp"):
+        check_algorithm(path, complain)
     print("\n".join(complaints) or "the rooms are in order")
     return 1 if complaints else 0
 

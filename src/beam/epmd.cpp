@@ -1,5 +1,7 @@
 #include "beam/epmd.hpp"
 
+#include <algorithm>
+
 #include "beam/wire.hpp"
 #include "net/connection.hpp"
 

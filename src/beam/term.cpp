@@ -1,5 +1,7 @@
 #include "beam/term.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace zed::beam {

@@ -1,5 +1,7 @@
 #include "bin/controller_shell.hpp"
 
+#include <algorithm>
+
 #include "base/describe.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"

@@ -1,5 +1,6 @@
 #include "bin/doctor.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 

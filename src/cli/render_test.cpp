@@ -2,6 +2,8 @@
 // wide, colours. ZED_UPDATE_GOLDEN=1 writes what is said now: read the difference before
 // committing.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "cli/golden_test.hpp"

@@ -2,6 +2,7 @@
 // The parts of one controller and the few verbs that every file of this room uses on them. Inside
 // the room only.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -1,5 +1,6 @@
 #include "controller/names.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 

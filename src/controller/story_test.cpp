@@ -1,5 +1,6 @@
 // Stories of jobs, as a person would tell them.
 
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,7 @@
 #include "gpu/nvidia_csv.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "gpu/nvidia_names.hpp"
 #include "gpu/words.hpp"

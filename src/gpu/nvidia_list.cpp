@@ -1,5 +1,6 @@
 #include "gpu/nvidia_list.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/text.hpp"

@@ -1,5 +1,7 @@
 #include "gpu/words.hpp"
 
+#include <algorithm>
+
 #include "base/number.hpp"
 #include "base/text.hpp"
 

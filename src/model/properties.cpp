@@ -1,5 +1,6 @@
 #include "model/properties.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>

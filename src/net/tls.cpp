@@ -1,5 +1,6 @@
 #include "net/tls.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 #include <openssl/err.h>

@@ -1,5 +1,6 @@
 // Recursive descent over a filter expression; `deepest_filter` bounds the recursion.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 

@@ -1,6 +1,7 @@
 // A peer that says anything at any time, before and after the handshake. What we answer must always
 // be well-formed. The first byte chooses where the conversation stands; the second how bytes are
 // cut.
+#include <algorithm>
 #include <cstdlib>
 
 #include "beam/session.hpp"

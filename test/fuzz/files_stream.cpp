@@ -1,5 +1,6 @@
 // Any bytes are a files stream or an error; what reaches the staging area has passed every check,
 // and a list of changes that is accepted leads to a legal tree.
+#include <algorithm>
 #include <cstdlib>
 
 #include "store/dir/index.hpp"

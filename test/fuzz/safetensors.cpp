@@ -1,7 +1,9 @@
 // Any bytes give a header or an error. The input is a configuration, an index and a shard, each but
 // the last with its length in front (16 bits, least significant byte first).
 #include "model/safetensors.hpp"
+
 #include "model_files.hpp"
+#include <algorithm>
 
 namespace {
 

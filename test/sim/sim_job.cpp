@@ -1,5 +1,7 @@
 #include "sim/sim_job.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"

@@ -1,5 +1,6 @@
 // Importing a file or a folder as a model.
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
