@@ -1,5 +1,5 @@
 #pragma once
-// What every fork, exec and posix_spawn of ours needs.
+// What every fork, exec and posix_spawn of ours needs (spawn.hpp has the last).
 
 #include <string>
 #include <vector>

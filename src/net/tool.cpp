@@ -1,9 +1,7 @@
 #include "net/tool.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 
 #include "base/text.hpp"
 #include "net/exec.hpp"
+#include "net/spawn.hpp"
 
 namespace zed::net {
 namespace {
@@ -42,40 +41,6 @@ std::vector<std::string> environment_of_tools() {
   entries.emplace_back("LC_ALL=C");
   return entries;
 }
-
-class SpawnSetup {
-public:
-  SpawnSetup() {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawnattr_init(&attributes_);
-  }
-  ~SpawnSetup() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  int spawn(pid_t& pid, const std::string& program, std::vector<std::string> command, int out,
-            int err) {
-    sigset_t none;
-    sigemptyset(&none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, out, 1);
-    ::posix_spawn_file_actions_adddup2(&actions_, err, 2);
-    auto entries = environment_of_tools();
-    auto argv = pointers_to(command);
-    auto envp = pointers_to(entries);
-    return ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(), envp.data());
-  }
-
-private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
 
 /// Children that were killed and have not gone: in an uninterruptible sleep. Each is looked at
 /// again whenever a tool is run; while there are many, no more are started.
@@ -188,9 +153,12 @@ Result<ToolAnswer> run_tool(const std::vector<std::string>& command, Millis dead
   auto end = SteadyClock::now() + std::chrono::milliseconds(deadline.value);
   ZED_TRY(Pipe out, make_pipe());
   ZED_TRY(Pipe err, make_pipe());
-  pid_t pid = -1;
-  int failed = SpawnSetup().spawn(pid, program, command, out.write.get(), err.write.get());
-  if (failed != 0) return fail(system_error(failed, what));
+  Spawn spawn;
+  spawn.lead_group();
+  spawn.give_null(0);
+  spawn.give(out.write, 1);
+  spawn.give(err.write, 2);
+  ZED_TRY(pid_t pid, spawn.start(what, program, command, environment_of_tools()));
   Child child(pid);
   out.write.reset();
   err.write.reset();

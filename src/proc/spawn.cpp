@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "net/exec.hpp"
+#include "net/spawn.hpp"
 #include "proc/control.hpp"
 
 namespace zed::proc {
@@ -76,61 +76,19 @@ Status spawn_detached(const std::filesystem::path& program, std::vector<std::str
   return {};
 }
 
-namespace {
-
-/// The pieces of a posix_spawn, freed together.
-class SpawnPlan {
-public:
-  SpawnPlan() {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawnattr_init(&attributes_);
-  }
-  ~SpawnPlan() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
-
-  /// 0 or an errno, as all of posix_spawn.
-  int place(const Fd& from, int to) {
-    return ::posix_spawn_file_actions_adddup2(&actions_, from.get(), to);
-  }
-  int clear_signals() {
-    sigset_t none;
-    sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    return ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
-  }
-  int start(pid_t& pid, const char* program, char* const* argv) {
-    return ::posix_spawn(&pid, program, &actions_, &attributes_, argv, environ);
-  }
-
-private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
-
-}  // namespace
-
 Status spawn_leaving(const std::filesystem::path& program, std::vector<std::string> arguments,
                      const Fd& inherited, const std::filesystem::path& log) {
   std::string what = "start " + program.string();
-  Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!null || !log_file) return fail(system_error(errno, what));
+  if (!log_file) return fail(system_error(errno, what));
   arguments.insert(arguments.begin(), program.string());
-  std::vector<char*> argv = net::pointers_to(arguments);
-  SpawnPlan plan;
-  pid_t pid = -1;
-  int error = plan.clear_signals();
-  if (error == 0) error = plan.place(null, 0);
-  if (error == 0) error = plan.place(log_file, 1);
-  if (error == 0) error = plan.place(log_file, 2);
+  net::Spawn spawn;
+  spawn.give_null(0);
+  spawn.give(log_file, 1);
+  spawn.give(log_file, 2);
   // Last: what lies on this descriptor by chance has been placed by then.
-  if (error == 0) error = plan.place(inherited, inherited_control_fd);
-  if (error == 0) error = plan.start(pid, program.c_str(), argv.data());
-  if (error != 0) return fail(system_error(error, what));
+  spawn.give(inherited, inherited_control_fd);
+  ZED_TRY(pid_t pid, spawn.start(what, program.string(), std::move(arguments)));
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -9,11 +9,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "net/exec.hpp"
+#include "net/spawn.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -75,57 +75,18 @@ private:
   pid_t pid_;
 };
 
-class SpawnActions {
-public:
-  SpawnActions() {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_init(&attributes_);
-    // The agent ignores SIGPIPE and may block signals; a command expects neither.
-    sigset_t none;
-    sigset_t defaults;
-    sigemptyset(&none);
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &defaults);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnActions() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-
-  void give(const Fd& fd, int as) { posix_spawn_file_actions_adddup2(&actions_, fd.get(), as); }
-  void give_null(int as) {
-    posix_spawn_file_actions_addopen(&actions_, as, "/dev/null", O_RDWR, 0);
-  }
-  Result<pid_t> spawn(const Arguments& arguments) {
-    std::string program = find_program(arguments.at(0));
-    if (program.empty())
-      return fail(ErrorCode::unsupported, "there is no program `" + arguments[0] + "` here",
-                  arguments[0] == "zfs" || arguments[0] == "zpool"
-                      ? "install OpenZFS's tools, or use --store dir"
-                      : "install it");
-    std::vector<char*> argv;
-    for (const std::string& word : arguments)
-      argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    std::string locale = "LC_ALL=C";
-    std::string path = "PATH=/usr/sbin:/sbin:/usr/bin:/bin";
-    std::array<char*, 3> environment{locale.data(), path.data(), nullptr};
-    pid_t pid = 0;
-    int error = ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, argv.data(),
-                              environment.data());
-    if (error != 0) return fail(net::system_error(error, "start " + program));
-    return pid;
-  }
-
-private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
+/// Starts a command with the descriptors that `spawn` gives it, in the C locale.
+Result<pid_t> start_in(net::Spawn& spawn, const Arguments& arguments) {
+  std::string program = find_program(arguments.at(0));
+  if (program.empty())
+    return fail(ErrorCode::unsupported, "there is no program `" + arguments[0] + "` here",
+                arguments[0] == "zfs" || arguments[0] == "zpool"
+                    ? "install OpenZFS's tools, or use --store dir"
+                    : "install it");
+  spawn.die_of_sigpipe();
+  return spawn.start("start " + program, program, arguments,
+                     {"LC_ALL=C", "PATH=/usr/sbin:/sbin:/usr/bin:/bin"});
+}
 
 std::string name_of(const Arguments& arguments) {
   std::string name = arguments.at(0);
@@ -174,11 +135,11 @@ public:
     ZED_TRY(auto in, net::make_pipe());
     ZED_TRY(auto out, net::make_pipe());
     ZED_TRY(auto err, net::make_pipe());
-    SpawnActions actions;
-    actions.give(in.read, 0);
-    actions.give(out.write, 1);
-    actions.give(err.write, 2);
-    ZED_TRY(pid_t pid, actions.spawn(arguments));
+    net::Spawn spawn;
+    spawn.give(in.read, 0);
+    spawn.give(out.write, 1);
+    spawn.give(err.write, 2);
+    ZED_TRY(pid_t pid, start_in(spawn, arguments));
     Process process(pid);
     in.read.reset();
     out.write.reset();
@@ -289,12 +250,12 @@ private:
 Result<std::unique_ptr<Child>> SystemCommands::start(const Arguments& arguments, Pipe pipe) {
   ZED_TRY(auto data, net::make_pipe());
   ZED_TRY(auto err, net::make_pipe());
-  SpawnActions actions;
+  net::Spawn spawn;
   bool from_it = pipe == Pipe::from_it;
-  actions.give_null(from_it ? 0 : 1);
-  actions.give(from_it ? data.write : data.read, from_it ? 1 : 0);
-  actions.give(err.write, 2);
-  ZED_TRY(pid_t pid, actions.spawn(arguments));
+  spawn.give_null(from_it ? 0 : 1);
+  spawn.give(from_it ? data.write : data.read, from_it ? 1 : 0);
+  spawn.give(err.write, 2);
+  ZED_TRY(pid_t pid, start_in(spawn, arguments));
   return std::make_unique<SystemChild>(arguments, pid, std::move(from_it ? data.read : data.write),
                                        std::move(err.read));
 }
