@@ -11,10 +11,6 @@ namespace zed::agent {
 /// Property of a job's dataset: the generation whose job was asked to stop.
 inline constexpr char stop_asked[] = "stop_asked";
 
-inline Error refusal(ErrorCode code, std::string why,
-                     std::string hint = "the controller plans again") {
-  return Error{code, std::move(why), {}, std::move(hint)};
-}
 /// The name under which an attempt holds its inputs.
 inline std::string attempt_tag(const Generation& generation) {
   return "attempt." + generation.str();

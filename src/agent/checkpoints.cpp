@@ -28,10 +28,6 @@ constexpr Millis timed_patience = seconds(60);
 constexpr int most_names_tried = 3;
 constexpr char request_property[] = "request";
 
-Error refusal(ErrorCode code, std::string why, std::string hint = {}) {
-  return Error{code, std::move(why), {}, std::move(hint)};
-}
-
 struct Wish {
   env::CheckpointRequest request;
   bool has_deadline = true;
@@ -130,19 +126,16 @@ void back_to_running(Machine& m, const AttemptKey& key) {
 /// Why the attempt may not commit now, if it may not.
 Status may_commit(const Machine& m, const LiveAttempt* live, const Wish& wish) {
   if (live == nullptr || !live->has_processes())
-    return fail(refusal(ErrorCode::stale, "this attempt is not the current one any more"));
-  if (!m.listed)
-    return fail(refusal(ErrorCode::unavailable, "the agent has just started", "ask again"));
-  if (live->outrun)
-    return fail(refusal(ErrorCode::stale, "the job's dataset was rolled back by hand"));
+    return fail(ErrorCode::stale, "this attempt is not the current one any more");
+  if (!m.listed) return fail(ErrorCode::unavailable, "the agent has just started", "ask again");
+  if (live->outrun) return fail(ErrorCode::stale, "the job's dataset was rolled back by hand");
   if (m.is_forking(live->attempt.dataset))
-    return fail(refusal(ErrorCode::stale, "the job's timeline is being left"));
+    return fail(ErrorCode::stale, "the job's timeline is being left");
   if (live->stopping && live->stopping->mode != StopMode::stop)
-    return fail(
-        refusal(ErrorCode::cancelled, "the job is being stopped: " + live->stopping->reason));
+    return fail(ErrorCode::cancelled, "the job is being stopped: " + live->stopping->reason);
   if (wish.has_deadline && wish.request.deadline < m.now.monotonic)
-    return fail(refusal(ErrorCode::timeout, "the deadline of the request is over",
-                        "nothing was committed; ask again"));
+    return fail(ErrorCode::timeout, "the deadline of the request is over",
+                "nothing was committed; ask again");
   return {};
 }
 
@@ -183,7 +176,7 @@ void commit_in_turn(Machine& m, const Turn& turn, const AttemptKey& key, Wish wi
   if (auto allowed = may_commit(m, live, wish); !allowed) return done(fail(allowed.error()));
   auto there = m.datasets.find(turn->dataset());
   if (there == m.datasets.end())
-    return done(fail(refusal(ErrorCode::not_found, "no dataset " + turn->dataset().str())));
+    return done(fail(ErrorCode::not_found, "no dataset " + turn->dataset().str()));
   if (live->attempt.phase == AttemptPhase::running)
     set_phase(m, *live, AttemptPhase::checkpointing);
   env::CommitRequest request = commit_request(m, *live, there->second, wish);
@@ -300,8 +293,7 @@ void freeze_in_turn(Machine& m, const Turn& turn, const AttemptKey& key) {
   m.emit(FreezeProcesses{key.job, key.generation, true, id});
   m.after(freeze_patience, [&m, key, id] {
     if (m.status_calls.erase(id) == 0) return;
-    frozen_commit_ended(m, key,
-                        fail(refusal(ErrorCode::timeout, "the job's processes do not freeze")));
+    frozen_commit_ended(m, key, fail(ErrorCode::timeout, "the job's processes do not freeze"));
   });
 }
 
@@ -373,20 +365,20 @@ void job_disconnected(Machine& m, JobConnection connection) {
 
 void checkpoint_asked(Machine& m, const CheckpointAsked& event) {
   const env::CheckpointRequest& request = event.request;
-  auto refuse = [&](Error error) {
-    answer(m, event.connection, reply_of(request.number, fail(std::move(error)), {}));
+  auto refuse = [&](tl::unexpected<Error> why) {
+    answer(m, event.connection, reply_of(request.number, std::move(why), {}));
   };
   AttemptKey key{event.job, request.generation};
   LiveAttempt* live = m.find_attempt(key);
   if (live == nullptr)
-    return refuse(refusal(ErrorCode::stale, "generation " + request.generation.brief() +
-                                                " is not the job's current one"));
+    return refuse(fail(ErrorCode::stale, "generation " + request.generation.brief() +
+                                             " is not the job's current one"));
   if (is_repeated(m, *live, event)) return;
   Wish wish;
   wish.request = request;
-  if (auto allowed = may_commit(m, live, wish); !allowed) return refuse(allowed.error());
+  if (auto allowed = may_commit(m, live, wish); !allowed) return refuse(fail(allowed.error()));
   if (live->asking.size() >= most_requests)
-    return refuse(refusal(ErrorCode::busy, "too many checkpoints are being asked for at once"));
+    return refuse(fail(ErrorCode::busy, "too many checkpoints are being asked for at once"));
   live->asking[request.number] = {event.connection};
   Instant began = m.now.monotonic;
   std::uint64_t number = request.number;
@@ -397,15 +389,15 @@ void checkpoint_asked(Machine& m, const CheckpointAsked& event) {
   bool queued = m.take_turn(live->attempt.dataset, [&m, key, wish, done](Turn turn) {
     commit_in_turn(m, turn, key, wish, done);
   });
-  if (!queued) done(fail(refusal(ErrorCode::busy, "the job's dataset is busy")));
+  if (!queued) done(fail(ErrorCode::busy, "the job's dataset is busy"));
 }
 
 void ask_checkpoint(Machine& m, const Step& step, const AskCheckpoint& action) {
   LiveAttempt* live = m.find_attempt({action.job, action.generation});
   if (live == nullptr || !live->has_processes())
-    return step->fail(refusal(ErrorCode::stale, "that attempt does not run here"));
+    return step->fail(ErrorCode::stale, "that attempt does not run here");
   if (live->askers.size() >= most_askers)
-    return step->fail(refusal(ErrorCode::busy, "too many wait for a checkpoint of this job"));
+    return step->fail(ErrorCode::busy, "too many wait for a checkpoint of this job");
   Instant deadline = m.now.monotonic + action.within;
   live->askers.push_back({step, deadline});
   ask_or_freeze(m, *live, deadline, action.reason);
@@ -417,7 +409,7 @@ void tick_checkpoints(Machine& m) {
         live.askers.begin(), live.askers.end(),
         [&](const LiveAttempt::Asker& asker) { return m.now.monotonic < asker.deadline; });
     for (auto it = late; it != live.askers.end(); ++it)
-      it->step->fail(refusal(ErrorCode::timeout, "the job committed no checkpoint in time"));
+      it->step->fail(ErrorCode::timeout, "the job committed no checkpoint in time");
     live.askers.erase(late, live.askers.end());
     bool due = live.every && live.attempt.phase == AttemptPhase::running &&
                live.next_timed <= m.now.monotonic;
@@ -429,7 +421,7 @@ void tick_checkpoints(Machine& m) {
 
 void end_checkpoints(Machine& m, LiveAttempt& live) {
   for (const LiveAttempt::Asker& asker : std::exchange(live.askers, {}))
-    asker.step->fail(refusal(ErrorCode::stale, "the attempt ended without another checkpoint"));
+    asker.step->fail(ErrorCode::stale, "the attempt ended without another checkpoint");
   live.connection.reset();
   static_cast<void>(m);
 }

@@ -299,7 +299,7 @@ bool is_quiet(Machine& m, const WaitingFork& waiting) {
 void wait_for_quiet(Machine& m, const Step& step, const DatasetName& dataset, Instant since) {
   constexpr std::size_t most_forks = 256;
   if (m.waiting_forks.size() >= most_forks)
-    return step->fail(Error{ErrorCode::busy, "too many forks wait here", {}, "try again"});
+    return step->fail(ErrorCode::busy, "too many forks wait here", "try again");
   m.waiting_forks.push_back({step, dataset, since});
 }
 
@@ -311,7 +311,7 @@ void begin_fork(Machine& m, const WaitingFork& waiting) {
     if (!is_quiet(m, waiting)) return wait_for_quiet(m, step, dataset, waiting.since);
     look(m, make_order(m, step, std::move(turn)));
   });
-  if (!queued) step->fail(Error{ErrorCode::busy, "too many steps wait for it", {}, "try again"});
+  if (!queued) step->fail(ErrorCode::busy, "too many steps wait for it", "try again");
 }
 
 void settle_start(Machine& m) {
@@ -336,10 +336,8 @@ void advance_forks(Machine& m) {
   for (const WaitingFork& waiting : std::exchange(m.waiting_forks, {})) {
     bool quiet = is_quiet(m, waiting);
     if (!quiet && m.now.monotonic - waiting.since > quiet_patience)
-      waiting.step->fail(Error{ErrorCode::busy,
-                               waiting.dataset.str() + " does not come to rest",
-                               {},
-                               "a transfer or an attempt of it does not end; it is tried again"});
+      waiting.step->fail(ErrorCode::busy, waiting.dataset.str() + " does not come to rest",
+                         "a transfer or an attempt of it does not end; it is tried again");
     else
       (quiet ? go : still).push_back(waiting);
   }

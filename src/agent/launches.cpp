@@ -56,7 +56,7 @@ public:
     for (const Step& step : gone.mapped().enders)
       step->succeed();
     for (const LiveAttempt::Asker& asker : gone.mapped().askers)
-      asker.step->fail(refusal(ErrorCode::stale, "the attempt did not start"));
+      asker.step->fail(ErrorCode::stale, "the attempt did not start", plans_again);
   }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
@@ -78,6 +78,9 @@ struct Start {
   Instant since;  ///< of the order
   AttemptKey key() const { return {action.job.id, action.generation}; }
   void fail(Error error) const { step->fail(std::move(error)); }
+  void fail(ErrorCode code, std::string why) const {
+    step->fail(code, std::move(why), plans_again);
+  }
 };
 
 bool has_closing_of(const Dataset& dataset, const Generation& least) {
@@ -92,7 +95,7 @@ bool has_closing_of(const Dataset& dataset, const Generation& least) {
 
 Status check_dataset(const Machine& m, const StartAttempt& action, const Dataset& there) {
   const std::string name = there.name.str();
-  auto stale = [](std::string why) { return fail(refusal(ErrorCode::stale, std::move(why))); };
+  auto stale = [](std::string why) { return fail(ErrorCode::stale, std::move(why), plans_again); };
   if (there.uuid.bytes != action.job.id.bytes)
     return stale(name + " is not the dataset of job " + action.job.name.str());
   if (there.property(property::home) != m.name.str())
@@ -107,7 +110,7 @@ Status check_dataset(const Machine& m, const StartAttempt& action, const Dataset
   if (was_rolled_back(m, there))
     return stale(name + " was rolled back by hand: the fork must be recorded first");
   if (there.receiving || m.is_forking(there.name))
-    return fail(refusal(ErrorCode::busy, name + " is being received or forked"));
+    return fail(ErrorCode::busy, name + " is being received or forked", plans_again);
   return {};
 }
 
@@ -185,13 +188,13 @@ void started(Machine& m, const AttemptKey& key, const Step& step, const Status& 
 void launch(Machine& m, const std::shared_ptr<Start>& start) {
   LiveAttempt* live = m.find_attempt(start->key());
   if (live == nullptr || live->stopping)
-    return start->fail(refusal(ErrorCode::cancelled, "the attempt was stopped before it started"));
+    return start->fail(ErrorCode::cancelled, "the attempt was stopped before it started");
   live->launch = launch_request(m, start->action, start->dataset, live->attempt);
   if (auto& lease = live->launch.lease) {
     // It counts from the order on: nobody waits longer for an attempt that was long in preparation.
     lease = *lease - (m.now.monotonic - start->since);
     if (*lease <= Millis{0})
-      return start->fail(refusal(ErrorCode::timeout, "its lease ended before it could start"));
+      return start->fail(ErrorCode::timeout, "its lease ended before it could start");
   }
   live->launched = true;
   live->every = period_of(live->launch.env["ZED_CHECKPOINT_EVERY"]);
@@ -233,15 +236,15 @@ void hold_inputs(Machine& m, const std::shared_ptr<Start>& start) {
     const Snapshot* snapshot =
         known != m.datasets.end() ? known->second.find(input.snapshot) : nullptr;
     if (snapshot == nullptr)
-      return start->fail(refusal(ErrorCode::not_found,
-                                 "input " + input.dataset.str() + " is not on " + m.name.str()));
+      return start->fail(ErrorCode::not_found,
+                         "input " + input.dataset.str() + " is not on " + m.name.str());
     hold(m, turn, snapshot->name, attempt_tag(start->action.generation),
          [&m, start, turn](Status held) {
            if (!held) return start->fail(held.error());
            hold_inputs(m, start);
          });
   });
-  if (!queued) start->fail(refusal(ErrorCode::busy, input.dataset.str() + " is busy"));
+  if (!queued) start->fail(ErrorCode::busy, input.dataset.str() + " is busy");
 }
 
 /// The generation, so that older attempts are fenced, and not before it writable; then inputs.
@@ -256,14 +259,15 @@ void prepare(Machine& m, const std::shared_ptr<Start>& start) {
 
 Status check_start(Machine& m, const StartAttempt& action) {
   if (!m.facts.may_run_jobs)
-    return fail(refusal(ErrorCode::refused, m.name.str() + " runs no jobs"));
+    return fail(ErrorCode::refused, m.name.str() + " runs no jobs", plans_again);
   if (m.attempts.size() >= most_attempts)
-    return fail(refusal(ErrorCode::busy, "too many attempts are not acknowledged yet"));
+    return fail(ErrorCode::busy, "too many attempts are not acknowledged yet", plans_again);
   if (const LiveAttempt* other = m.live_attempt(action.job.id)) {
     bool older = other->attempt.generation < action.generation;
-    return fail(refusal(older ? ErrorCode::busy : ErrorCode::stale,
-                        "generation " + other->attempt.generation.brief() + " of job " +
-                            action.job.name.str() + " has not ended here"));
+    return fail(older ? ErrorCode::busy : ErrorCode::stale,
+                "generation " + other->attempt.generation.brief() + " of job " +
+                    action.job.name.str() + " has not ended here",
+                plans_again);
   }
   return check_gpus(m, action);
 }
@@ -313,7 +317,7 @@ void start_attempt(Machine& m, const Step& step, const StartAttempt& action) {
   AttemptKey key{action.job.id, action.generation};
   if (const LiveAttempt* same = m.find_attempt(key)) {
     if (same->launched) return step->succeed();
-    return step->fail(refusal(ErrorCode::busy, "the attempt is being started"));
+    return step->fail(ErrorCode::busy, "the attempt is being started", plans_again);
   }
   if (auto possible = check_start(m, action); !possible) return step->fail(possible.error());
   m.attempts.emplace(key, new_attempt(m, action));
@@ -327,8 +331,8 @@ void start_attempt(Machine& m, const Step& step, const StartAttempt& action) {
   if (action.code) start->to_hold.push_back(*action.code);
   with_checked(m, step, action.job.dataset, [&m, start](Turn turn, std::optional<Dataset> there) {
     if (!there)
-      return start->fail(
-          refusal(ErrorCode::not_found, "no dataset " + start->action.job.dataset.str() + " here"));
+      return start->fail(ErrorCode::not_found,
+                         "no dataset " + start->action.job.dataset.str() + " here");
     if (auto fit = check_dataset(m, start->action, *there); !fit) return start->fail(fit.error());
     start->turn = std::move(turn);
     start->dataset = std::move(*there);

@@ -6,9 +6,8 @@
 // Two tokens make the procedures safe to write:
 // - Turn: the right to change one dataset. Whoever holds the shared pointer (usually the closure
 //   that waits for a store's reply) is alone; when the last holder is gone the next one runs.
-// - Step: an order under way. It answers its controller exactly once; one that is dropped
-// unanswered
-//   answers `internal`, so that a forgotten branch is seen instead of hanging a job.
+// - Step: an order under way. It answers its controller exactly once; one that is dropped without
+//   an answer answers `internal`, so that a forgotten branch is seen instead of hanging a job.
 
 #include <cstdint>
 #include <deque>
@@ -43,6 +42,9 @@ private:
 };
 using Turn = std::shared_ptr<TurnToken>;
 
+/// The hint of a step that is refused because the fleet is not as it was planned for.
+inline constexpr char plans_again[] = "the controller plans again";
+
 class StepRun {
 public:
   StepRun(Machine& machine, PlanStep step);
@@ -54,6 +56,9 @@ public:
   bool answered() const { return answered_; }
   void succeed(std::optional<CheckpointId> snapshot = std::nullopt, Bytes moved = {});
   void fail(Error error);
+  void fail(ErrorCode code, std::string message, std::string hint = {}) {
+    fail(Error{code, std::move(message), {}, std::move(hint)});
+  }
 
 private:
   void answer(StepResult result);

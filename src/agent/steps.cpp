@@ -50,7 +50,7 @@ void create_dataset(Machine& m, const Step& step, const CreateDataset& action) {
 void set_properties(Machine& m, const Step& step, const SetProperties& action) {
   DatasetName name = action.dataset;
   with_checked(m, step, name, [&m, step, action, name](Turn turn, std::optional<Dataset> there) {
-    if (!there) return step->fail(Error{ErrorCode::not_found, "no dataset " + name.str(), {}, ""});
+    if (!there) return step->fail(ErrorCode::not_found, "no dataset " + name.str());
     if (there->uuid != action.uuid) return step->fail(taken(name));
     m.call(env::SetDatasetProperties{name, action.changes},
            [&m, step, turn, name](StoreResult set) {
@@ -65,7 +65,7 @@ void set_home(Machine& m, const Step& step, const SetHome& action) {
   DatasetName name = action.dataset;
   with_checked(m, step, name, [&m, step, action, name](Turn turn, std::optional<Dataset> there) {
     auto refuse = [&](ErrorCode code, const std::string& why) {
-      step->fail(Error{code, why, {}, "the controller plans again"});
+      step->fail(code, why, plans_again);
     };
     if (!there) return refuse(ErrorCode::not_found, "no dataset " + name.str());
     if (there->uuid != action.uuid) return step->fail(taken(name));
@@ -159,8 +159,8 @@ void destroy(Machine& m, const Step& step, const Destroy& action) {
     if (auto allowed = may_destroy(m, action, *there); !allowed) return step->fail(allowed.error());
     if (action.snapshots.empty()) {
       if (m.is_written(name))
-        return step->fail(Error{
-            ErrorCode::busy, "an attempt of " + name.str() + " has not ended", {}, "stop it"});
+        return step->fail(ErrorCode::busy, "an attempt of " + name.str() + " has not ended",
+                          "stop it");
       return destroy_whole(m, step, turn);
     }
     std::vector<SnapshotName> names;
@@ -224,7 +224,7 @@ void cancel(Machine& m, const CancelStep& cancel) {
       if (it->step->step().id != cancel.step) continue;
       Step step = it->step;
       askers.erase(it);
-      return step->fail(Error{ErrorCode::cancelled, "cancelled by the controller", {}, ""});
+      return step->fail(ErrorCode::cancelled, "cancelled by the controller");
     }
   }
   // Every other step is short, or must not be left half done: it goes on and answers.
@@ -244,7 +244,7 @@ Status may_make(const Machine& m, const DatasetName& name) {
 
 Status check_expectation(const Expect& expect, const DatasetName& name, const Dataset* dataset) {
   auto stale = [&](const std::string& what) {
-    return fail(ErrorCode::stale, name.str() + " " + what, "the controller plans again");
+    return fail(ErrorCode::stale, name.str() + " " + what, plans_again);
   };
   if (expect.uuid && (dataset == nullptr || dataset->uuid != *expect.uuid))
     return stale(dataset == nullptr ? "is not there" : "is another dataset than expected");
@@ -270,15 +270,12 @@ void with_checked(Machine& m, const Step& step, const DatasetName& name,
       if (auto met = check_expectation(step->step().expect, name, there ? &*there : nullptr); !met)
         return step->fail(met.error());
       if (there && !there->property(property::intent).empty())
-        return step->fail(Error{ErrorCode::busy,
-                                "a fork of " + name.str() + " is unfinished",
-                                {},
-                                "the agent finishes it"});
+        return step->fail(ErrorCode::busy, "a fork of " + name.str() + " is unfinished",
+                          "the agent finishes it");
       then(turn, std::move(there));
     });
   });
-  if (!queued)
-    step->fail(Error{ErrorCode::busy, "too many steps wait for " + name.str(), {}, "try again"});
+  if (!queued) step->fail(ErrorCode::busy, "too many steps wait for " + name.str(), "try again");
 }
 
 }  // namespace zed::agent

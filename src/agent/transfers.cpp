@@ -17,10 +17,6 @@ constexpr std::size_t most_transfers = 64;
 constexpr std::size_t most_imports = 16;
 constexpr Millis progress_every = seconds(1);
 
-Error refusal(ErrorCode code, std::string why, std::string hint = "the controller plans again") {
-  return Error{code, std::move(why), {}, std::move(hint)};
-}
-
 std::string transfer_tag(const Ticket& ticket) {
   return "transfer." + ticket.id.str();
 }
@@ -28,17 +24,17 @@ std::string transfer_tag(const Ticket& ticket) {
 /// What both roles check of the copy here.
 Status check_copy(const Machine& m, const Ticket& ticket, const Dataset& there) {
   if (there.uuid != ticket.uuid)
-    return fail(refusal(ErrorCode::stale, there.name.str() + " is another dataset"));
+    return fail(ErrorCode::stale, there.name.str() + " is another dataset", plans_again);
   if (there.timeline().value_or(Timeline{}) != ticket.timeline)
-    return fail(refusal(ErrorCode::stale, there.name.str() + " is on another timeline"));
+    return fail(ErrorCode::stale, there.name.str() + " is on another timeline", plans_again);
   if (m.is_forking(there.name))
-    return fail(refusal(ErrorCode::busy, there.name.str() + " is being forked"));
+    return fail(ErrorCode::busy, there.name.str() + " is being forked", plans_again);
   return {};
 }
 
 Status check_room(const Machine& m) {
   if (m.transfers.size() < most_transfers) return {};
-  return fail(refusal(ErrorCode::busy, "too many transfers run on " + m.name.str()));
+  return fail(ErrorCode::busy, "too many transfers run on " + m.name.str(), plans_again);
 }
 
 /// A transfer that is registered: forks see it from here on. Held by the closures that prepare it;
@@ -86,7 +82,7 @@ void begin(Machine& m, StartTransfer start) {
   auto found = m.transfers.find(start.step);
   if (found == m.transfers.end()) return;
   if (found->second.cancelled)
-    return found->second.step->fail(refusal(ErrorCode::cancelled, found->second.why_cancelled));
+    return found->second.step->fail(ErrorCode::cancelled, found->second.why_cancelled, plans_again);
   found->second.started = true;
   m.emit(std::move(start));
 }
@@ -119,16 +115,16 @@ void prepare(Machine& m, const Turn& turn, const Step& step, StartTransfer start
 Status check_send(const Machine& m, const Ticket& ticket, const std::optional<Dataset>& there) {
   ZED_CHECK(check_room(m));
   if (ticket.source != m.name)
-    return fail(refusal(ErrorCode::invalid, "the ticket's source is " + ticket.source.str()));
+    return fail(ErrorCode::invalid, "the ticket's source is " + ticket.source.str(), plans_again);
   if (!there)
-    return fail(refusal(ErrorCode::not_found, "no dataset " + ticket.dataset.str() + " here"));
+    return fail(ErrorCode::not_found, "no dataset " + ticket.dataset.str() + " here", plans_again);
   ZED_CHECK(check_copy(m, ticket, *there));
   auto has = [&](const CheckpointId& id) { return there->find(id) != nullptr; };
   auto remembers = [&](const CheckpointId& id) {
     return ticket.kind == StreamKind::zfs && there->find_bookmark(id) != nullptr;
   };
   if (!has(ticket.snapshot) || (ticket.base && !has(*ticket.base) && !remembers(*ticket.base)))
-    return fail(refusal(ErrorCode::not_found, "a snapshot of the ticket is not here"));
+    return fail(ErrorCode::not_found, "a snapshot of the ticket is not here", plans_again);
   return {};
 }
 
@@ -141,16 +137,16 @@ bool is_receiving(const Machine& m, const DatasetName& dataset) {
 Status check_new_copy(const Machine& m, const Ticket& ticket) {
   ZED_CHECK(may_make(m, ticket.target_dataset));
   if (ticket.base)
-    return fail(refusal(ErrorCode::stale, "no copy is here that the increment could follow"));
+    return fail(ErrorCode::stale, "no copy is here that the increment could follow", plans_again);
   return {};
 }
 
 Status check_receive(const Machine& m, const Ticket& ticket, const std::optional<Dataset>& there) {
   ZED_CHECK(check_room(m));
   if (ticket.target != m.name)
-    return fail(refusal(ErrorCode::invalid, "the ticket's target is " + ticket.target.str()));
+    return fail(ErrorCode::invalid, "the ticket's target is " + ticket.target.str(), plans_again);
   if (is_receiving(m, ticket.target_dataset))
-    return fail(refusal(ErrorCode::busy, ticket.target_dataset.str() + " is being received"));
+    return fail(ErrorCode::busy, ticket.target_dataset.str() + " is being received", plans_again);
   if (!there) return check_new_copy(m, ticket);
   // What an interrupted first receive left has no identity yet.
   bool only_partial = there->receiving && there->uuid.is_nil() && there->snapshots.empty();
@@ -159,15 +155,17 @@ Status check_receive(const Machine& m, const Ticket& ticket, const std::optional
   // A new home is brought up to where its timeline begins before anything may be written there;
   // from then on it is the source of all copies and never a target.
   if (there->property(property::home) == m.name.str() && !there->readonly)
-    return fail(refusal(ErrorCode::refused, "this is the home of " + there->name.str()));
+    return fail(ErrorCode::refused, "this is the home of " + there->name.str(), plans_again);
   if (m.is_written(there->name))
-    return fail(refusal(ErrorCode::busy, "an attempt writes " + there->name.str()));
+    return fail(ErrorCode::busy, "an attempt writes " + there->name.str(), plans_again);
   const Snapshot* newest = there->newest();
   std::optional<CheckpointId> at;
   if (newest != nullptr) at = newest->id;
   if (at != ticket.base)
-    return fail(refusal(ErrorCode::stale, "the increment does not follow the newest snapshot of " +
-                                              there->name.str() + " here"));
+    return fail(ErrorCode::stale,
+                "the increment does not follow the newest snapshot of " + there->name.str() +
+                    " here",
+                plans_again);
   return {};
 }
 
@@ -195,14 +193,15 @@ PropertyChanges replica_changes(const ReceiveSnapshot& action,
 void answer_transfer(const Transfer& transfer, const Result<TransferOutcome>& result) {
   if (!result) {
     Error error = result.error();
-    if (transfer.cancelled) error = refusal(ErrorCode::cancelled, transfer.why_cancelled);
+    if (transfer.cancelled)
+      error = Error{ErrorCode::cancelled, transfer.why_cancelled, {}, plans_again};
     return transfer.step->fail(std::move(error));
   }
   if (transfer.role == StartTransfer::Role::send)
     return transfer.step->succeed(std::nullopt, result->moved);
   if (!result->snapshot || result->snapshot->id != transfer.ticket.snapshot)
-    return transfer.step->fail(
-        refusal(ErrorCode::corrupt, "what arrived is not the snapshot of the ticket"));
+    return transfer.step->fail(ErrorCode::corrupt, "what arrived is not the snapshot of the ticket",
+                               plans_again);
   transfer.step->succeed(result->snapshot->id, result->moved);
 }
 
@@ -351,20 +350,21 @@ Status check_host_send(const Machine& m, const SendToHost& action,
                        const std::optional<Dataset>& there) {
   ZED_CHECK(check_room(m));
   if (m.facts.store != StoreKind::zfs)
-    return fail(refusal(ErrorCode::unsupported,
-                        "node " + m.name.str() +
-                            " keeps its data in a `dir` store: only OpenZFS "
-                            "can send to a machine without an agent",
-                        "run zed-agent there"));
+    return fail(ErrorCode::unsupported,
+                "node " + m.name.str() +
+                    " keeps its data in a `dir` store: only OpenZFS "
+                    "can send to a machine without an agent",
+                "run zed-agent there");
   if (!there)
-    return fail(refusal(ErrorCode::not_found, "no dataset " + action.dataset.str() + " here"));
+    return fail(ErrorCode::not_found, "no dataset " + action.dataset.str() + " here", plans_again);
   if (there->uuid != action.uuid)
-    return fail(refusal(ErrorCode::stale, there->name.str() + " is another dataset"));
+    return fail(ErrorCode::stale, there->name.str() + " is another dataset", plans_again);
   if (m.is_forking(there->name))
-    return fail(refusal(ErrorCode::busy, there->name.str() + " is being forked", "try again"));
+    return fail(ErrorCode::busy, there->name.str() + " is being forked", "try again");
   if (there->find(action.snapshot) == nullptr)
-    return fail(refusal(ErrorCode::not_found,
-                        there->name.str() + "@" + action.snapshot_name + " is not here any more"));
+    return fail(ErrorCode::not_found,
+                there->name.str() + "@" + action.snapshot_name + " is not here any more",
+                plans_again);
   return {};
 }
 
@@ -452,7 +452,7 @@ void import_code(Machine& m, const Step& step, const ImportFiles& action) {
     m.emit(ImportPath{step->step().id, action});
   });
   if (!queued)
-    step->fail(refusal(ErrorCode::busy, "too many folders of code wait on " + m.name.str()));
+    step->fail(ErrorCode::busy, "too many folders of code wait on " + m.name.str(), plans_again);
 }
 
 }  // namespace
@@ -461,18 +461,19 @@ void import_files(Machine& m, const Step& step, const ImportFiles& action) {
   if (auto allowed = may_make(m, action.dataset); !allowed) return step->fail(allowed.error());
   if (is_code(action)) return import_code(m, step, action);
   if (m.imports.size() >= most_imports)
-    return step->fail(refusal(ErrorCode::busy, "too many imports run on " + m.name.str()));
+    return step->fail(ErrorCode::busy, "too many imports run on " + m.name.str(), plans_again);
   with_checked(m, step, action.dataset, [&m, step, action](Turn, std::optional<Dataset> there) {
     if (there && there->find(action.snapshot) != nullptr) return step->succeed(action.snapshot);
     auto uuid = action.properties.find(property::uuid);
     bool other = there && (uuid == action.properties.end() || there->uuid.str() != uuid->second);
     if (other)
-      return step->fail(refusal(ErrorCode::exists, there->name.str() + " is there already",
-                                "choose another name"));
+      return step->fail(ErrorCode::exists, there->name.str() + " is there already",
+                        "choose another name");
     bool same_target = std::any_of(m.imports.begin(), m.imports.end(), [&](const auto& entry) {
       return entry.second.action.dataset == action.dataset;
     });
-    if (same_target) return step->fail(refusal(ErrorCode::busy, "an import into it runs already"));
+    if (same_target)
+      return step->fail(ErrorCode::busy, "an import into it runs already", plans_again);
     m.imports[step->step().id] = {step, action, nullptr};
     m.emit(ImportPath{step->step().id, action});
   });
