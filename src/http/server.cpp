@@ -167,8 +167,8 @@ Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, ServerOptions opti
 void Server::publish(const api::FleetEvent& event) {
   auto text = std::make_shared<const std::string>(encode_event(event.number, to_value(event)));
   // A copy: one that cannot keep up leaves the set.
-  const std::set<Session*> followers = state_->core->followers;
-  for (Session* follower : followers)
+  const std::set<Follower*> followers = state_->core->followers;
+  for (Follower* follower : followers)
     follower->push(event.number, text);
 }
 

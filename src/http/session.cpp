@@ -3,9 +3,7 @@
 #include <array>
 #include <utility>
 
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <sys/socket.h>
@@ -13,8 +11,9 @@
 #include "base/describe.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "http/follower_queue.hpp"
+#include "http/event_stream_impl.hpp"
 #include "http/openapi.hpp"
+#include "http/pending_reply.hpp"
 #include "http/status.hpp"
 #include "http/target.hpp"
 #include "net/asio.hpp"
@@ -26,21 +25,13 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace bhttp = boost::beast::http;
 using ErrorInfo = boost::system::error_code;
-using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 
 constexpr std::string_view json_type = "application/json";
 constexpr std::string_view continue_line = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr std::string_view stream_head = "HTTP/1.1 200 OK\r\n"
-                                         "Content-Type: text/event-stream\r\n"
-                                         "Cache-Control: no-store\r\n"
-                                         "X-Content-Type-Options: nosniff\r\n"
-                                         "Connection: close\r\n\r\n"
-                                         "retry: 2000\n\n";
 /// After an answer that ends the connection early, so much of what the client still sends is read
 /// and thrown away, that it gets to see the answer instead of a reset.
 constexpr std::size_t most_drained = std::size_t{16} << 20;
 constexpr Millis drain_time{2000};
-constexpr std::int64_t most_backlog = 1000;
 
 std::chrono::milliseconds chrono_of(Millis time) {
   return std::chrono::milliseconds(time.value);
@@ -48,12 +39,6 @@ std::chrono::milliseconds chrono_of(Millis time) {
 
 std::string_view view_of(beast::string_view text) {
   return {text.data(), text.size()};
-}
-
-std::uint64_t number_of(const Value& event) {
-  const Value* member = event.find("number");
-  auto number = member != nullptr ? from_value<std::uint64_t>(*member) : Result<std::uint64_t>(0);
-  return number.value_or(0);
 }
 
 Value with_schema(Value body) {
@@ -72,8 +57,7 @@ public:
               Visitor visitor)
       : core_(std::move(core)), admission_(std::move(admission)), visitor_(std::move(visitor)),
         stream_(net::context(core_->loop)), timer_(core_->loop),
-        buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096),
-        queue_(core_->limits.follower_queue) {
+        buffer_(static_cast<std::size_t>(core_->limits.header.value) + 4096) {
     const int family = family_of(fd.get());
     ErrorInfo error;
     stream_.socket().assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
@@ -84,11 +68,9 @@ public:
 
   void read_request();
   void close() override;
-  void push(std::uint64_t number, std::shared_ptr<const std::string> text) override;
+  bool is_closed() const override { return closed_; }
 
 private:
-  struct Waiting;  // a request whose answer is due
-
   static int family_of(int fd) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -101,10 +83,7 @@ private:
       ((*self).*member)(error, n);
     };
   }
-  void leave() {
-    core_->sessions.erase(this);
-    core_->followers.erase(this);
-  }
+  void leave() { core_->sessions.erase(this); }
 
   void on_header(const ErrorInfo& error, std::size_t);
   void read_body();
@@ -114,11 +93,12 @@ private:
   std::optional<Refused> refusal();
 
   void carry_out(const Route& route);
+  void follow(std::optional<std::uint64_t> after);
   void call(const CallOperation& operation);
   void enrol(const EnrolMachine& what);
   Result<Value> arguments();
   void ask(api::Request request, std::function<void(Result<Value>)> done);
-  void watch_for_the_end(const std::shared_ptr<Waiting>& waiting);
+  void watch_for_the_end(const std::shared_ptr<PendingReply>& waiting);
 
   void answer(Result<Value> result);
   void answer_error(unsigned status, const Error& error, bool keep_open);
@@ -127,20 +107,10 @@ private:
   void drain();
   void on_drained(const ErrorInfo& error, std::size_t n);
 
-  void follow(std::optional<std::uint64_t> after);
-  void on_backlog(const Result<Value>& backlog);
-  void say(std::string text);
-  void write_next();
-  void on_event_written(const ErrorInfo& error, std::size_t n);
-  void drop_follower();
-  void end_stream(std::string last_words);
-  void comment_later();
-  void watch_follower();
-
   std::shared_ptr<Core> core_;
   std::shared_ptr<const Admission> admission_;
   Visitor visitor_;
-  Stream stream_;
+  SocketStream stream_;
   net::Timer timer_;
   beast::flat_buffer buffer_;
   std::optional<bhttp::request_parser<bhttp::string_body>> parser_;
@@ -150,29 +120,7 @@ private:
   std::size_t drained_ = 0;
   bool keep_open_ = true;
   bool closed_ = false;
-  FollowerQueue queue_;  ///< a follower's
-  bool is_writing_ = false;
-};
-
-/// Lives in the copies of a Reply: the last one that goes without a word answers for them all.
-struct HttpSession::Waiting {
-  std::function<void(Result<Value>)> done;
-  OnGone on_gone;
-
-  explicit Waiting(std::function<void(Result<Value>)> then_do) : done(std::move(then_do)) {}
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() {
-    finish(fail(ErrorCode::internal, "the controller dropped the request without an answer"));
-  }
-  void finish(Result<Value> result) {
-    on_gone = nullptr;
-    if (auto call = std::exchange(done, nullptr)) call(std::move(result));
-  }
-  void give_up() {
-    done = nullptr;
-    if (auto call = std::exchange(on_gone, nullptr)) call();
-  }
+  std::unique_ptr<EventStream> events_;  ///< of a follower
 };
 
 // ---- one request after the other
@@ -296,13 +244,13 @@ void HttpSession::enrol(const EnrolMachine& what) {
                        "ask the controller's TLS port"));
   auto body = arguments();
   if (!body) return answer(fail(std::move(body).error()));
-  auto waiting = std::make_shared<Waiting>([weak = weak_from_this()](Result<Value> result) {
+  auto waiting = std::make_shared<PendingReply>([weak = weak_from_this()](Result<Value> result) {
     if (auto self = weak.lock()) self->answer(std::move(result));
   });
   core_->enrol({what.step, std::move(*body), visitor_.certificate, visitor_.from},
                [waiting](Result<Value> result) { waiting->finish(std::move(result)); });
   // Which also keeps this session until the answer is known.
-  if (waiting->done) watch_for_the_end(waiting);
+  if (waiting->is_due()) watch_for_the_end(waiting);
 }
 
 void HttpSession::call(const CallOperation& operation) {
@@ -317,33 +265,42 @@ void HttpSession::call(const CallOperation& operation) {
 
 void HttpSession::ask(api::Request request, std::function<void(Result<Value>)> done) {
   if (!core_->handler) return close();
-  auto waiting = std::make_shared<Waiting>(std::move(done));
-  std::weak_ptr<Waiting> weak = waiting;
+  auto waiting = std::make_shared<PendingReply>(std::move(done));
+  std::weak_ptr<PendingReply> weak = waiting;
   timer_.start(core_->limits.answer_time, [weak] {
-    if (auto late = weak.lock()) {
-      if (late->on_gone) std::exchange(late->on_gone, nullptr)();
-      late->finish(fail(ErrorCode::timeout, "the controller found no answer in time",
-                        "whether it was done is unknown: zedctl status and events tell"));
-    }
+    if (auto late = weak.lock())
+      late->give_up({ErrorCode::timeout,
+                     "the controller found no answer in time",
+                     {},
+                     "whether it was done is unknown: zedctl status and events tell"});
   });
   Reply reply = [waiting](Result<Value> result) { waiting->finish(std::move(result)); };
   auto handler = core_->handler;  // it may destroy the server
   OnGone on_gone = handler(std::move(request), visitor_.caller, std::move(reply));
-  if (!waiting->done) return;
-  waiting->on_gone = std::move(on_gone);
+  if (!waiting->is_due()) return;
+  waiting->on_gone(std::move(on_gone));
   watch_for_the_end(waiting);
 }
 
-void HttpSession::watch_for_the_end(const std::shared_ptr<Waiting>& waiting) {
+void HttpSession::watch_for_the_end(const std::shared_ptr<PendingReply>& waiting) {
   // A hang-up, not mere end of input: a client may close its sending half and wait.
-  stream_.socket().async_wait(
-      asio::socket_base::wait_error,
-      [self = shared_from_this(), weak = std::weak_ptr<Waiting>(waiting)](const ErrorInfo& error) {
-        auto left = weak.lock();
-        if (error || !left || !left->done) return;
-        left->give_up();
-        self->close();
-      });
+  stream_.socket().async_wait(asio::socket_base::wait_error,
+                              [self = shared_from_this(), weak = std::weak_ptr<PendingReply>(
+                                                              waiting)](const ErrorInfo& error) {
+                                auto left = weak.lock();
+                                if (error || !left || !left->is_due()) return;
+                                left->abandon();
+                                self->close();
+                              });
+}
+
+void HttpSession::follow(std::optional<std::uint64_t> after) {
+  if (core_->followers.size() >= core_->limits.followers)
+    return answer_error(
+        503, Error{ErrorCode::busy, "too many follow the events already", {}, "close one of them"},
+        false);
+  events_ = std::make_unique<EventStream>(weak_from_this(), core_, stream_);
+  events_->begin(visitor_.caller, after);
 }
 
 // ---- answers
@@ -404,109 +361,8 @@ void HttpSession::close() {
   if (std::exchange(closed_, true)) return;
   leave();
   timer_.cancel();
+  if (events_) events_->stop();
   stream_.close();
-}
-
-// ---- followers of events
-
-void HttpSession::follow(std::optional<std::uint64_t> after) {
-  if (core_->followers.size() >= core_->limits.followers)
-    return answer_error(
-        503, Error{ErrorCode::busy, "too many follow the events already", {}, "close one of them"},
-        false);
-  core_->followers.insert(this);
-  say(std::string(stream_head));
-  watch_follower();
-  comment_later();
-  if (!after) return;
-  queue_.expect_backlog(*after);
-  api::ListEvents backlog;
-  backlog.after = *after;
-  backlog.limit = most_backlog;
-  if (!core_->handler) return close();
-  auto handler = core_->handler;
-  auto waiting = std::make_shared<Waiting>([weak = weak_from_this()](const Result<Value>& result) {
-    if (auto self = weak.lock()) self->on_backlog(result);
-  });
-  handler(backlog, visitor_.caller,
-          [waiting](Result<Value> result) { waiting->finish(std::move(result)); });
-}
-
-void HttpSession::on_backlog(const Result<Value>& backlog) {
-  if (closed_ || queue_.is_ending()) return;
-  if (!backlog) return end_stream("event: error\ndata: " + error_body(backlog.error()) + "\n");
-  bool fits = true;
-  const Value* events = backlog->find("events");
-  if (events != nullptr && events->as_list() != nullptr)
-    for (const Value& event : *events->as_list()) {
-      const std::uint64_t number = number_of(event);
-      auto text = std::make_shared<const std::string>(encode_event(number, event));
-      fits = queue_.push_backlog(number, std::move(text));
-      if (!fits) break;
-    }
-  if (!fits || !queue_.backlog_ends()) return drop_follower();
-  write_next();
-}
-
-void HttpSession::push(std::uint64_t number, std::shared_ptr<const std::string> text) {
-  if (closed_ || queue_.is_ending()) return;
-  if (!queue_.push(number, std::move(text))) return drop_follower();
-  write_next();
-}
-
-void HttpSession::drop_follower() {
-  const Error error{ErrorCode::busy,
-                    "events came faster than they were read",
-                    {},
-                    "follow again with ?after=" + std::to_string(queue_.last_number())};
-  end_stream("event: dropped\ndata: " + error_body(error) + "\n");
-}
-
-void HttpSession::say(std::string text) {
-  queue_.say(std::make_shared<const std::string>(std::move(text)));
-  write_next();
-}
-
-void HttpSession::write_next() {
-  if (is_writing_ || queue_.is_empty()) return;
-  is_writing_ = true;
-  stream_.expires_after(chrono_of(core_->limits.write_time));
-  asio::async_write(stream_, asio::buffer(*queue_.front()), then(&HttpSession::on_event_written));
-}
-
-void HttpSession::on_event_written(const ErrorInfo& error, std::size_t) {
-  if (closed_) return;
-  if (error) return close();
-  is_writing_ = false;
-  queue_.pop();
-  if (!queue_.is_empty()) return write_next();
-  if (queue_.is_ending()) close();
-}
-
-void HttpSession::end_stream(std::string last_words) {
-  core_->followers.erase(this);
-  queue_.end_with(std::make_shared<const std::string>(std::move(last_words)));
-  write_next();
-}
-
-void HttpSession::comment_later() {
-  timer_.start(core_->limits.comment_every, [weak = weak_from_this()] {
-    auto self = weak.lock();
-    if (!self || self->closed_ || self->queue_.is_ending()) return;
-    if (self->queue_.is_empty()) self->say(":\n\n");
-    self->comment_later();
-  });
-}
-
-void HttpSession::watch_follower() {
-  // What a follower says is thrown away; that it left shows as the end of its input.
-  stream_.expires_never();
-  stream_.async_read_some(asio::buffer(scratch_),
-                          [self = shared_from_this()](const ErrorInfo& error, std::size_t) {
-                            if (self->closed_) return;
-                            if (error) return self->close();
-                            self->watch_follower();
-                          });
 }
 
 }  // namespace
@@ -518,10 +374,6 @@ std::shared_ptr<Session> start_session(std::shared_ptr<Core> core,
                                                std::move(socket), std::move(visitor));
   session->read_request();
   return session;
-}
-
-std::string encode_event(std::uint64_t number, const Value& event) {
-  return "id: " + std::to_string(number) + "\nevent: fleet\ndata: " + to_json(event) + "\n\n";
 }
 
 }  // namespace zed::http

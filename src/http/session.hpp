@@ -19,7 +19,14 @@ public:
   virtual ~Session() = default;
   /// Ends now, without a word.
   virtual void close() = 0;
-  /// An event for a follower, encoded once for all.
+  virtual bool is_closed() const = 0;
+};
+
+/// Whoever asked for the events.
+class Follower {
+public:
+  virtual ~Follower() = default;
+  /// An event, encoded once for all.
   virtual void push(std::uint64_t number, std::shared_ptr<const std::string> text) = 0;
 };
 
@@ -30,7 +37,7 @@ struct Core {
   Handler handler;
   Enrol enrol;
   std::set<Session*> sessions;
-  std::set<Session*> followers;
+  std::set<Follower*> followers;
 };
 
 struct Visitor {
