@@ -1,6 +1,6 @@
 #pragma once
-// The thin shell around the agent's state machine: performs its effects on this machine and turns
-// what happens into its events.
+// The thin shell around the agent's state machine: turns what happens on this machine into its
+// events (agent_shell.cpp) and performs its effects (agent_effects.cpp).
 
 #include <cstdint>
 #include <filesystem>
@@ -62,6 +62,7 @@ private:
   Status open();
   Status begin();
   void take(agent::Event event);
+  void perform(const agent::Effect& effect);
   void tick();
   void probe_gpus();
   void probe_in(Millis wait);
@@ -69,9 +70,6 @@ private:
   void launch(const agent::LaunchAttempt& effect);
   void send_to_host(const agent::StartHostSend& effect);
   Status let_jobs_in() const;
-  Status choose_user(proc::Launch& launch) const;
-  Status prepare_setup(proc::Launch& launch) const;
-  Result<proc::Launch> prepare(const env::LaunchRequest& request);
   Status open_job_socket(const proc::Launch& launch);
   proc::JobSocket* socket_of(agent::JobConnection connection);
 
