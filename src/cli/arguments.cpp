@@ -8,9 +8,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "cli/daily_arguments.hpp"
-
 #include "cli/membership_arguments.hpp"
+#include "cli/view.hpp"
 
 namespace zed::cli {
 namespace {
@@ -243,7 +244,8 @@ void Grammar::add_orders() {
       "\"30 days\": at least a day");
   after->type_name("TIME");
   expire->add_flag("--never", never_, "it stays, as all do by themselves")->excludes(after);
-  expire->final_callback([this] {
+  // Not callback(): that is what makes the command.
+  expire->parse_complete_callback([this] {
     if (!never_ && !expire_.after)
       throw CLI::ValidationError("expire", "says neither --after TIME nor --never");
   });
@@ -331,6 +333,23 @@ Deepest deepest_of(CLI::App& root) {
   return deepest;
 }
 
+/// What is said of a word that stands where a command should and is none; nothing if there is none.
+std::optional<std::string> unknown_command(const CLI::App& app, const std::string& path) {
+  if (!app.get_subcommands().empty()) return std::nullopt;  // it is the command's own word
+  std::vector<std::string> known;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!sub->get_group().empty()) known.push_back(sub->get_name());
+  const std::vector<std::string> words = app.remaining();
+  if (known.empty() || words.empty()) return std::nullopt;
+  const std::string& word = words.front();
+  const bool is_option = word.front() == '-';
+  auto near = is_option ? std::nullopt : nearest_word(word, known);
+  return "error: " + path + " has no " + (is_option ? "option " : "command ") + printable(word) +
+         "\n  next: " +
+         (near ? "did you mean " + path + " " + *near + "?" : path + " --help lists what it has") +
+         "\n";
+}
+
 /// Where the words after "--" go; nullptr for commands that take none.
 struct RestOf {
   std::vector<std::string>* operator()(DispatchCommand& command) const { return &command.argv; }
@@ -356,6 +375,7 @@ std::variant<Invocation, Said> Grammar::read(const std::vector<std::string>& arg
     const Deepest deepest = deepest_of(app_);
     const std::string path =
         deepest.parent.empty() ? "zedctl" : deepest.parent + " " + deepest.app->get_name();
+    if (auto said = unknown_command(*deepest.app, path)) return Said{1, *said};
     return Said{1, std::string("error: ") + error.what() + "\n  next: " + path + " --help\n"};
   }
   common_.wide = output_ == "wide";

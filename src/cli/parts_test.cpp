@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "base/text.hpp"
 #include "cli/arguments.hpp"
 #include "cli/completion.hpp"
 #include "cli/dev_fleet.hpp"
@@ -174,6 +175,45 @@ TEST(Arguments, EachCommand) {
   EXPECT_EQ(std::get<api::WhyJob>(command<Look>({"why", "finetune"}).question).job, "finetune");
 }
 
+/// With each of its flags, because some commands want one of two.
+TEST(Arguments, EveryCommandThatIsReadCanBeMade) {
+  std::size_t made = 0;
+  for (const CommandShape& shape : command_shapes()) {
+    std::vector<std::string> words = split(shape.path, ' ');
+    words.resize(words.size() + shape.positionals.size(), "a");
+    for (const OptionShape& option : shape.described) {
+      if (!option.value.empty()) continue;
+      std::vector<std::string> with_flag = words;
+      with_flag.push_back(option.names.back());
+      EXPECT_NO_THROW({ made += read_arguments(with_flag).index() == 0 ? 1 : 0; })
+          << join(with_flag, " ");
+    }
+  }
+  EXPECT_GT(made, 100U);
+  EXPECT_EQ(command<Order>({"expire", "jobs/f.1", "--never"}).request.index(),
+            decltype(Order::request)(api::ExpireBranch{}).index());
+  EXPECT_EQ(std::get<api::ExpireBranch>(
+                command<Order>({"expire", "jobs/f.1", "--after", "2 days"}).request)
+                .after,
+            minutes(48 * 60));
+}
+
+TEST(Arguments, AWordThatIsNoCommandIsNamed) {
+  const auto said = [](const std::vector<std::string>& words) {
+    auto read = read_arguments(words);
+    return std::holds_alternative<Said>(read) ? std::get<Said>(read).text : "nothing";
+  };
+  EXPECT_EQ(said({"dispach", "train", "--json"}),
+            "error: zedctl has no command dispach\n  next: did you mean zedctl dispatch?\n");
+  EXPECT_EQ(said({"frobnicate"}),
+            "error: zedctl has no command frobnicate\n  next: zedctl --help lists what it has\n");
+  EXPECT_EQ(said({"model", "remove", "x"}), "error: zedctl model has no command remove\n"
+                                            "  next: zedctl model --help lists what it has\n");
+  EXPECT_EQ(said({"--frobnicate"}),
+            "error: zedctl has no option --frobnicate\n  next: zedctl --help lists what it has\n");
+  EXPECT_EQ(said({"complete"}).find("complete-names"), std::string::npos) << "it is not for people";
+}
+
 TEST(Arguments, MistakesAreUsageErrors) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{},
                                                 {"frobnicate"},
@@ -183,6 +223,7 @@ TEST(Arguments, MistakesAreUsageErrors) {
                                                 {"logs", "x", "-n", "0"},
                                                 {"completion", "csh"},
                                                 {"nodes", "-o", "narrow"},
+                                                {"expire", "jobs/f.1"},
                                                 {"stop", "x", "--", "y"}}) {
     auto read = read_arguments(words);
     ASSERT_TRUE(std::holds_alternative<Said>(read));
