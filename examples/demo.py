@@ -88,6 +88,15 @@ class Fleet:
     def checkpoints(self):
         return self.ask("checkpoints", JOB)["checkpoints"]
 
+    def must_go_on(self):
+        """A job that has failed is not waited for: what it wrote says why."""
+        job = self.job()
+        if job is None or job["state"] not in ("failed", "cancelled"):
+            return
+        wrote = self.run("logs", JOB, "-n", "12", check=False).stdout.rstrip()
+        raise Failed(f"{JOB} has {job['state']} on {job['node']}: {job['reason']}\n{wrote}\n"
+                     "  next: its python3 is the first of PATH and needs numpy and zed: ./dev demo has both")
+
     def pool(self, node):
         return self.folder / "fleet/nodes" / node / "pool"
 
@@ -111,6 +120,7 @@ class Watch:
         self.seen = {}
 
     def look(self):
+        self.fleet.must_go_on()
         for row in self.fleet.checkpoints():
             if row["seq"] is None:
                 continue
@@ -182,14 +192,18 @@ def break_and_roll_back(fleet, watch):
              float(watch.current()["metrics"]["loss"]) < 1)
 
 
+def wait_until_elsewhere(fleet, watch):
+    wait_for("the job to run elsewhere", lambda: watch.look() and (job := fleet.job()) and
+             job["state"] == "running" and job["node"] not in ("server", "") and job["node"])
+
+
 def lose_the_server(fleet, watch):
     title("The server dies: agent, supervisor and job are killed with -9.")
     fleet.say("dev", "kill", "server")
     note(f"  it counts as lost after {LOST_AFTER_S} s of silence")
-    wait_for("the job to run elsewhere", lambda: (job := fleet.job()) and job["state"] == "running" and
-             job["node"] not in ("server", "") and job["node"])
+    wait_until_elsewhere(fleet, watch)
     note(f"  the job goes on, on {fleet.job()['node']}")
-    wait_for("the job to finish", lambda: watch.look() and fleet.job()["state"] in ("succeeded", "failed"))
+    wait_for("the job to finish", lambda: watch.look() and fleet.job()["state"] == "succeeded")
     watch.look()
 
 
