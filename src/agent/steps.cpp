@@ -1,23 +1,14 @@
 // Orders: refused if stale, carried out once, answered once.
 
 #include <algorithm>
-#include <array>
 
 #include "agent/matters.hpp"
+#include "core/roots.hpp"
 
 namespace zed::agent {
 namespace {
 
 constexpr std::size_t most_steps = 4096;  // under way at once
-
-constexpr std::array<const char*, 3> own_roots{"models", "jobs", "zed"};
-
-bool is_under_roots(const Machine& m, const DatasetName& name) {
-  return std::any_of(own_roots.begin(), own_roots.end(),
-                     [&](const char* root) { return name.is_under(root); }) ||
-         std::any_of(m.roots.begin(), m.roots.end(),
-                     [&](const DatasetName& root) { return name.is_under(root.str()); });
-}
 
 std::string uuid_of(const Properties& properties) {
   auto found = properties.find(property::uuid);
@@ -231,13 +222,13 @@ void cancel(Machine& m, const CancelStep& cancel) {
 }
 
 Status may_write(const Machine& m, const Dataset& dataset) {
-  if (!dataset.uuid.is_nil() || is_under_roots(m, dataset.name)) return {};
+  if (!dataset.uuid.is_nil() || may_be_made(dataset.name, m.roots)) return {};
   return fail(ErrorCode::refused, dataset.name.str() + " is not Zed's",
               "adopt it first: zedctl adopt " + dataset.name.str());
 }
 
 Status may_make(const Machine& m, const DatasetName& name) {
-  if (is_under_roots(m, name)) return {};
+  if (may_be_made(name, m.roots)) return {};
   return fail(ErrorCode::refused, name.str() + " is under no declared root of node " + m.name.str(),
               "declare it in the cluster file: dataset \"" + name.str() + "\"");
 }

@@ -9,6 +9,7 @@
 #include "controller/machine.hpp"
 #include "controller/queueing.hpp"
 #include "controller/timelines.hpp"
+#include "core/roots.hpp"
 
 namespace zed::controller {
 namespace {
@@ -327,14 +328,7 @@ void welcome(Machine& m, const NodeName& node) {
   if (m.desired.applied) {
     const Cluster& cluster = m.desired.applied->cluster;
     if (const DeclaredNode* declared = cluster.find_node(node)) welcome.declared = *declared;
-    std::set<DatasetName> roots;
-    for (const DeclaredModel& model : cluster.models)
-      roots.insert(model.dataset);
-    for (const DeclaredData& data : cluster.data)
-      roots.insert(data.dataset);
-    for (const Job& job : cluster.jobs)
-      roots.insert(job.dataset);
-    welcome.roots.assign(roots.begin(), roots.end());
+    welcome.roots = declared_roots(cluster);
   }
   m.say(node, std::move(welcome));
 }

@@ -4,6 +4,7 @@
 #include "base/json.hpp"
 #include "core/message.hpp"
 #include "core/placement.hpp"
+#include "core/roots.hpp"
 
 namespace zed {
 namespace {
@@ -22,6 +23,26 @@ TEST(DatasetName, IsUnderItsRootsOnly) {
   EXPECT_TRUE(name.is_under("jobs"));
   EXPECT_FALSE(name.is_under("job"));
   EXPECT_FALSE(name.is_under("jobs/train"));
+}
+
+TEST(Roots, AreZedsOwnAndWhatIsDeclared) {
+  Cluster cluster;
+  cluster.models.resize(2);
+  cluster.models[0].dataset = DatasetName::parse("weights/llama").value();
+  cluster.models[1].dataset = DatasetName::parse("weights/llama").value();
+  cluster.data.resize(1);
+  cluster.data[0].dataset = DatasetName::parse("corpus").value();
+  cluster.jobs.resize(1);
+  cluster.jobs[0].dataset = DatasetName::parse("jobs/train").value();
+  const auto declared = declared_roots(cluster);
+  EXPECT_EQ(declared.size(), 3u);
+  auto may = [&](const std::string& name) {
+    return may_be_made(DatasetName::parse(name).value(), declared);
+  };
+  for (const char* name : {"models/x", "jobs/other", "zed/node", "weights/llama", "corpus/part"})
+    EXPECT_TRUE(may(name)) << name;
+  for (const char* name : {"weights", "weights/llama2", "corpora", "home/me"})
+    EXPECT_FALSE(may(name)) << name;
 }
 
 TEST(NodeName, DropsTheErlangPrefix) {

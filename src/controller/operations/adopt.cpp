@@ -9,6 +9,7 @@
 #include "controller/names.hpp"
 #include "controller/operations/daily.hpp"
 #include "controller/operations/models.hpp"
+#include "core/roots.hpp"
 
 namespace zed::controller {
 namespace {
@@ -179,21 +180,11 @@ Status describe_job(const Machine& m, const api::Adopt& op, const Dataset& datas
   return {};
 }
 
-/// An agent makes datasets under its own roots and of declared names only.
-bool may_be_copied(const Machine& m, const DatasetName& name) {
-  for (const char* root : {"models", "jobs", "zed"})
-    if (name.is_under(root)) return true;
-  if (!m.desired.applied) return false;
-  const Cluster& cluster = m.desired.applied->cluster;
-  auto is_it = [&name](const auto& declared) { return name.is_under(declared.dataset.str()); };
-  return std::any_of(cluster.models.begin(), cluster.models.end(), is_it) ||
-         std::any_of(cluster.data.begin(), cluster.data.end(), is_it) ||
-         std::any_of(cluster.jobs.begin(), cluster.jobs.end(), is_it);
-}
-
 void say_where_copies_go(const Machine& m, Adoption& adoption) {
   const DatasetName& name = adoption.name();
-  if (may_be_copied(m, name)) return;
+  std::vector<DatasetName> declared;
+  if (m.desired.applied) declared = declared_roots(m.desired.applied->cluster);
+  if (may_be_made(name, declared)) return;
   adoption.reply.warnings.push_back(fmt::format(
       "no other node takes a copy of {} before a cluster file declares it{}", name.str(),
       adoption.kind == "model"
