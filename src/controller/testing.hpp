@@ -122,12 +122,21 @@ private:
   void end_attempt(FakeAgent& agent, Attempt& attempt, ExitRecord exit);
   void begin(bool take_over);
 
-  // One each action that needs more than a line.
-  void start(FakeAgent& agent, const PlanStep& step, const StartAttempt& action);
-  void stop(FakeAgent& agent, const PlanStep& step, const StopAttempt& action);
-  void fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action);
-  void follow(FakeAgent& agent, const PlanStep& step, const FollowHome& action);
-  void receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action);
+  // One each action, as an agent carries it out where nothing goes wrong.
+  void carry_out(FakeAgent& agent, const PlanStep& step, const CreateDataset& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const ImportFiles& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const SendSnapshot& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const StartAttempt& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const StopAttempt& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const AskCheckpoint& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const ApplyFork& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const SetHome& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const FollowHome& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const SetProperties& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const Destroy& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const AdoptDataset& action);
+  void carry_out(FakeAgent& agent, const PlanStep& step, const SendToHost& action);
 
   CountingIds ids_;
   std::optional<State> state_;

@@ -91,84 +91,95 @@ void World::pack(FakeAgent& agent, const PlanStep& step, Dataset made) {
 }
 
 void World::carry_out(FakeAgent& agent, const PlanStep& step) {
-  std::string tag(tag_of(step.action));
+  const std::string tag(tag_of(step.action));
   if (agent.swallows.contains(tag)) return;
   if (agent.refuses.contains(tag))
     return done(agent, step, Error{ErrorCode::io, "the disk is on fire", {}, {}});
-  if (auto* create = std::get_if<CreateDataset>(&step.action)) {
-    Dataset made;
-    made.name = create->dataset;
-    made.properties = create->properties;
-    made.uuid = DatasetId::parse(create->properties.at(property::uuid)).value();
-    agent.datasets.emplace(made.name, made);
-    changed(agent, agent.datasets.at(made.name));
-    done(agent, step);
-  } else if (auto* import = std::get_if<ImportFiles>(&step.action)) {
-    Dataset made;
-    made.name = import->dataset;
-    made.properties = import->properties;
-    made.uuid = DatasetId::parse(import->properties.at(property::uuid)).value();
-    if (import->dataset.str() == code_root) return pack(agent, step, std::move(made));
-    Dataset& kept = agent.datasets.emplace(made.name, made).first->second;
-    add_snapshot(agent, kept, import->snapshot_name, {});
-    done(agent, step);
-  } else if (auto* adopted = std::get_if<AdoptDataset>(&step.action)) {
-    auto moved = agent.datasets.extract(adopted->dataset);
-    if (moved.empty()) return done(agent, step, Error{ErrorCode::not_found, "not there", {}, {}});
-    Dataset kept = std::move(moved.mapped());
-    if (adopted->to != kept.name) say(agent, DatasetRemoved{kept.name});
-    kept.name = adopted->to;
-    for (const auto& [key, value] : adopted->properties)
-      kept.properties[key] = value;
-    kept.uuid = DatasetId::parse(adopted->properties.at(property::uuid)).value();
-    Dataset& here = agent.datasets[kept.name] = std::move(kept);
-    if (here.snapshots.empty() && !adopted->snapshot_name.empty())
-      add_snapshot(agent, here, adopted->snapshot_name, {{property::id, adopted->snapshot.str()}});
-    changed(agent, here);
-    done(agent, step);
-  } else if (auto* start_action = std::get_if<StartAttempt>(&step.action)) {
-    start(agent, step, *start_action);
-  } else if (auto* stop_action = std::get_if<StopAttempt>(&step.action)) {
-    stop(agent, step, *stop_action);
-  } else if (auto* fork_action = std::get_if<ApplyFork>(&step.action)) {
-    fork(agent, step, *fork_action);
-  } else if (auto* follow_action = std::get_if<FollowHome>(&step.action)) {
-    follow(agent, step, *follow_action);
-  } else if (auto* receive_action = std::get_if<ReceiveSnapshot>(&step.action)) {
-    receive(agent, step, *receive_action);
-  } else if (auto* move = std::get_if<SetHome>(&step.action)) {
-    Dataset& here = agent.datasets.at(move->dataset);
-    here.properties[property::home] = move->home.str();
-    changed(agent, here);
-    done(agent, step);
-  } else if (auto* set = std::get_if<SetProperties>(&step.action)) {
-    Dataset& here = agent.datasets.at(set->dataset);
-    for (const auto& [key, value] : set->changes)
-      if (value)
-        here.properties[key] = *value;
-      else
-        here.properties.erase(key);
-    changed(agent, here);
-    done(agent, step);
-  } else if (auto* destroy = std::get_if<Destroy>(&step.action)) {
-    if (destroy->snapshots.empty()) {
-      agent.datasets.erase(destroy->dataset);
-      say(agent, DatasetRemoved{destroy->dataset});
-      return done(agent, step);
-    }
-    Dataset& here = agent.datasets.at(destroy->dataset);
-    std::erase_if(here.snapshots, [&](const Snapshot& snapshot) {
-      const auto& doomed = destroy->snapshots;
-      return std::find(doomed.begin(), doomed.end(), snapshot.id) != doomed.end();
-    });
-    changed(agent, here);
-    done(agent, step);
-  } else {
-    done(agent, step);
-  }
+  std::visit([&](const auto& action) { carry_out(agent, step, action); }, step.action);
 }
 
-void World::start(FakeAgent& agent, const PlanStep& step, const StartAttempt& action) {
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const CreateDataset& action) {
+  Dataset made;
+  made.name = action.dataset;
+  made.properties = action.properties;
+  made.uuid = DatasetId::parse(action.properties.at(property::uuid)).value();
+  agent.datasets.emplace(made.name, made);
+  changed(agent, agent.datasets.at(made.name));
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const ImportFiles& action) {
+  Dataset made;
+  made.name = action.dataset;
+  made.properties = action.properties;
+  made.uuid = DatasetId::parse(action.properties.at(property::uuid)).value();
+  if (action.dataset.str() == code_root) return pack(agent, step, std::move(made));
+  Dataset& kept = agent.datasets.emplace(made.name, made).first->second;
+  add_snapshot(agent, kept, action.snapshot_name, {});
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const AdoptDataset& action) {
+  auto moved = agent.datasets.extract(action.dataset);
+  if (moved.empty()) return done(agent, step, Error{ErrorCode::not_found, "not there", {}, {}});
+  Dataset kept = std::move(moved.mapped());
+  if (action.to != kept.name) say(agent, DatasetRemoved{kept.name});
+  kept.name = action.to;
+  for (const auto& [key, value] : action.properties)
+    kept.properties[key] = value;
+  kept.uuid = DatasetId::parse(action.properties.at(property::uuid)).value();
+  Dataset& here = agent.datasets[kept.name] = std::move(kept);
+  if (here.snapshots.empty() && !action.snapshot_name.empty())
+    add_snapshot(agent, here, action.snapshot_name, {{property::id, action.snapshot.str()}});
+  changed(agent, here);
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const SetHome& action) {
+  Dataset& here = agent.datasets.at(action.dataset);
+  here.properties[property::home] = action.home.str();
+  changed(agent, here);
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const SetProperties& action) {
+  Dataset& here = agent.datasets.at(action.dataset);
+  for (const auto& [key, value] : action.changes)
+    if (value)
+      here.properties[key] = *value;
+    else
+      here.properties.erase(key);
+  changed(agent, here);
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const Destroy& action) {
+  if (action.snapshots.empty()) {
+    agent.datasets.erase(action.dataset);
+    say(agent, DatasetRemoved{action.dataset});
+    return done(agent, step);
+  }
+  Dataset& here = agent.datasets.at(action.dataset);
+  const auto& doomed = action.snapshots;
+  std::erase_if(here.snapshots, [&](const Snapshot& snapshot) {
+    return std::find(doomed.begin(), doomed.end(), snapshot.id) != doomed.end();
+  });
+  changed(agent, here);
+  done(agent, step);
+}
+
+// What changes nothing that a controller is told of.
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const SendSnapshot&) {
+  done(agent, step);
+}
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const SendToHost&) {
+  done(agent, step);
+}
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const AskCheckpoint&) {
+  done(agent, step);
+}
+
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const StartAttempt& action) {
   auto found = agent.datasets.find(action.job.dataset);
   bool fits = found != agent.datasets.end() && found->second.timeline() == action.timeline &&
               found->second.property(property::home) == agent.name.str() &&
@@ -208,7 +219,7 @@ void World::end_attempt(FakeAgent& agent, Attempt& attempt, ExitRecord exit) {
   say(agent, AttemptReport{attempt});
 }
 
-void World::stop(FakeAgent& agent, const PlanStep& step, const StopAttempt& action) {
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const StopAttempt& action) {
   for (Attempt& attempt : agent.attempts) {
     if (attempt.job != action.job || attempt.generation > action.generation ||
         attempt.phase == AttemptPhase::ended)
@@ -222,7 +233,7 @@ void World::stop(FakeAgent& agent, const PlanStep& step, const StopAttempt& acti
   done(agent, step);
 }
 
-void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action) {
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const ApplyFork& action) {
   Dataset& here = agent.datasets.at(action.dataset);
   if (here.timeline() == action.fork.timeline) return done(agent, step);
   if (here.timeline() > action.fork.timeline)
@@ -263,7 +274,7 @@ void World::fork(FakeAgent& agent, const PlanStep& step, const ApplyFork& action
   done(agent, step);
 }
 
-void World::follow(FakeAgent& agent, const PlanStep& step, const FollowHome& action) {
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const FollowHome& action) {
   Dataset& here = agent.datasets.at(action.dataset);
   auto common = std::find_if(here.snapshots.begin(), here.snapshots.end(),
                              [&](const Snapshot& s) { return s.id == action.common; });
@@ -285,7 +296,7 @@ void World::follow(FakeAgent& agent, const PlanStep& step, const FollowHome& act
   done(agent, step);
 }
 
-void World::receive(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action) {
+void World::carry_out(FakeAgent& agent, const PlanStep& step, const ReceiveSnapshot& action) {
   FakeAgent& source = agents_.at(action.ticket.source);
   auto sent = source.datasets.find(action.ticket.dataset);
   const Snapshot* snapshot =
