@@ -17,7 +17,7 @@ Status Bookmarks::keep(const DatasetName& dataset, const Snapshot& snapshot,
   const SnapshotName name{dataset, snapshot.name};
   const std::string full = zfs_.full(dataset);
   const std::string word = bookmark_word(peer, snapshot.id);
-  ZED_TRY(auto there, zfs_.bookmarks(full, false));
+  ZED_TRY(auto there, zfs_.bookmarks(full, Reach::itself));
   const bool has_it = std::any_of(there.begin(), there.end(), [&](const BookmarkRow& row) {
     return row.word == word && row.bookmark.guid == snapshot.guid;
   });
@@ -36,7 +36,7 @@ Status Bookmarks::keep(const DatasetName& dataset, const Snapshot& snapshot,
 }
 
 Status Bookmarks::forget(const DatasetName& dataset, const NodeName& peer) const {
-  ZED_TRY(auto there, zfs_.bookmarks(zfs_.full(dataset), false));
+  ZED_TRY(auto there, zfs_.bookmarks(zfs_.full(dataset), Reach::itself));
   for (const BookmarkRow& row : there)
     if (row.bookmark.peer == peer.str())
       ZED_CHECK(drop("forget what " + peer.str() + " has of " + dataset.str(), dataset, row));
@@ -45,7 +45,7 @@ Status Bookmarks::forget(const DatasetName& dataset, const NodeName& peer) const
 
 Status Bookmarks::drop_newer_than_snapshots(const DatasetName& dataset) const {
   const std::string full = zfs_.full(dataset);
-  ZED_TRY(auto bookmarks, zfs_.bookmarks(full, false));
+  ZED_TRY(auto bookmarks, zfs_.bookmarks(full, Reach::itself));
   if (bookmarks.empty()) return {};
   ZED_TRY(auto snapshots, zfs_.snapshots(full));
   const std::uint64_t newest = snapshots.empty() ? 0 : snapshots.back().createtxg;
@@ -56,7 +56,7 @@ Status Bookmarks::drop_newer_than_snapshots(const DatasetName& dataset) const {
 }
 
 Result<BookmarkRow> Bookmarks::find(const DatasetName& dataset, const CheckpointId& id) const {
-  ZED_TRY(auto there, zfs_.bookmarks(zfs_.full(dataset), false));
+  ZED_TRY(auto there, zfs_.bookmarks(zfs_.full(dataset), Reach::itself));
   for (BookmarkRow& row : there)
     if (row.bookmark.id == id) return std::move(row);
   return no_snapshot("or bookmark with id " + id.str() + " of " + dataset.str());

@@ -192,15 +192,16 @@ tl::unexpected<Error> as_missing(Error error, const DatasetName& name) {
 
 Result<Record> Inventory::glance(const DatasetName& name) const {
   std::string full = zfs_.full(name);
-  auto found = zfs_.datasets(full, false);
+  auto found = zfs_.datasets(full, Reach::itself);
   if (!found) return as_missing(std::move(found).error(), name);
   return assemble(name, found->at(full), {}, {});
 }
 
-Result<Record> Inventory::look(const DatasetName& name, bool exact) {
+Result<Record> Inventory::look(const DatasetName& name, Freshness freshness) {
+  const bool exact = freshness == Freshness::exact;
   std::string full = zfs_.full(name);
   for (bool synced : {!exact, true}) {
-    auto found = zfs_.datasets(full, false);
+    auto found = zfs_.datasets(full, Reach::itself);
     if (!found) return as_missing(std::move(found).error(), name);
     const Facts& facts = found->at(full);
     if (!synced && may_lag(facts)) {
@@ -212,7 +213,7 @@ Result<Record> Inventory::look(const DatasetName& name, bool exact) {
     Record record = assemble(name, facts, rows, snapshots);
     settle_changed(record);
     if (exact) {
-      ZED_TRY(auto bookmarks, zfs_.bookmarks(full, false));
+      ZED_TRY(auto bookmarks, zfs_.bookmarks(full, Reach::itself));
       for (BookmarkRow& row : bookmarks)
         record.dataset.bookmarks.push_back(std::move(row.bookmark));
     }
@@ -221,9 +222,10 @@ Result<Record> Inventory::look(const DatasetName& name, bool exact) {
   return fail(ErrorCode::internal, "looked twice at " + name.str() + " and saw nothing");
 }
 
-Result<std::vector<Record>> Inventory::all(bool exact) {
+Result<std::vector<Record>> Inventory::all(Freshness freshness) {
+  const bool exact = freshness == Freshness::exact;
   for (bool synced : {!exact, true}) {
-    ZED_TRY(auto datasets, zfs_.datasets(zfs_.root(), true));
+    ZED_TRY(auto datasets, zfs_.datasets(zfs_.root(), Reach::tree));
     ZED_TRY(auto listed, zfs_.all_snapshots());
     keep_only(listed);
     std::map<std::string, std::vector<SnapshotRow>> rows;
@@ -259,7 +261,7 @@ Result<std::vector<Record>> Inventory::all(bool exact) {
 }
 
 Status Inventory::add_bookmarks(std::vector<Record>& records) const {
-  ZED_TRY(auto listed, zfs_.bookmarks(zfs_.root(), true));
+  ZED_TRY(auto listed, zfs_.bookmarks(zfs_.root(), Reach::tree));
   std::map<DatasetName, Record*> by_name;
   for (Record& record : records)
     by_name[record.dataset.name] = &record;

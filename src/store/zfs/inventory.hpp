@@ -16,6 +16,13 @@
 
 namespace zed::store::zfs {
 
+/// How true `changed` of a dataset is. OpenZFS counts what was written when it closes a transaction
+/// group, every few seconds.
+enum class Freshness {
+  seconds_old,  ///< of the last group
+  exact,        ///< of this moment; closes a group where nothing seems to have been written
+};
+
 /// A dataset as OpenZFS has it now.
 struct Record {
   Dataset dataset;
@@ -53,14 +60,12 @@ class Inventory {
 public:
   explicit Inventory(const Zfs& zfs) : zfs_(zfs) {}
 
-  /// Errors: `not_found`. `exact`: `changed` is true of this moment and not of a few seconds ago;
-  /// that takes a transaction group where nothing seems to have been written. Its bookmarks are in
-  /// it then too.
-  Result<Record> look(const DatasetName& name, bool exact);
+  /// Errors: `not_found`. If exact, its bookmarks are in it too.
+  Result<Record> look(const DatasetName& name, Freshness freshness);
   /// The same without its snapshots, which costs half.
   Result<Record> glance(const DatasetName& name) const;
   /// All, sorted by name.
-  Result<std::vector<Record>> all(bool exact);
+  Result<std::vector<Record>> all(Freshness freshness);
   /// The snapshot's properties were set late: ask again.
   void forget(std::uint64_t guid);
   /// The dataset was rolled back a moment ago: what it says was written since then is no change of

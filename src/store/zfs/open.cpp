@@ -16,7 +16,7 @@
 namespace zed::store::zfs {
 
 Status ZfsStore::settle_all() {
-  ZED_TRY(auto records, inventory_.all(false));
+  ZED_TRY(auto records, inventory_.all(Freshness::seconds_old));
   std::vector<SnapshotRow> there;
   for (const Record& record : records) {
     for (const Snapshot& snapshot : record.dataset.snapshots) {

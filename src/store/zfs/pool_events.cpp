@@ -20,7 +20,7 @@ Result<env::Store::Changes> ZfsStore::changes_since(const std::string& cursor) {
                before.events == listed_.events && before.own_changes == listed_.own_changes &&
                before.at - listed_.at < list_anyway_after;
   if (quiet) return Changes{cursor, {}};
-  ZED_TRY(auto records, inventory_.all(false));
+  ZED_TRY(auto records, inventory_.all(Freshness::seconds_old));
   auto [next, names] = changes_.since(cursor, records);
   listed_ = before;
   listed_.cursor = next;

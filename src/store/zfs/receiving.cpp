@@ -301,10 +301,10 @@ Status ZfsStore::may_receive(const Record* record, const env::ReceiveRequest& re
 Status ZfsStore::has_room(const DatasetName& dataset, Bytes expected) const {
   if (expected <= Bytes{}) return {};
   std::string full = zfs_.full(dataset);
-  auto facts = zfs_.datasets(full, false);
+  auto facts = zfs_.datasets(full, Reach::itself);
   while (!facts && facts.error().code == ErrorCode::not_found && full != zfs_.root()) {
     full = full.substr(0, full.find_last_of('/'));
-    facts = zfs_.datasets(full, false);
+    facts = zfs_.datasets(full, Reach::itself);
   }
   if (!facts) return fail(std::move(facts).error());
   const Bytes free{static_cast<std::int64_t>(facts->at(full).number("available"))};

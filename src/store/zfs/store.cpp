@@ -49,15 +49,15 @@ env::StoreInfo ZfsStore::info() const {
 }
 
 Result<Record> ZfsStore::look(const DatasetName& dataset) {
-  return inventory_.look(dataset, false);
+  return inventory_.look(dataset, Freshness::seconds_old);
 }
 
 Result<Record> ZfsStore::look_exactly(const DatasetName& dataset) {
-  return inventory_.look(dataset, true);
+  return inventory_.look(dataset, Freshness::exact);
 }
 
 Result<std::vector<Dataset>> ZfsStore::list() {
-  ZED_TRY(auto records, inventory_.all(true));
+  ZED_TRY(auto records, inventory_.all(Freshness::exact));
   std::vector<Dataset> datasets;
   datasets.reserve(records.size());
   for (Record& record : records)
@@ -71,7 +71,7 @@ Result<Dataset> ZfsStore::inspect(const DatasetName& dataset) {
 }
 
 Result<env::Space> ZfsStore::space() {
-  ZED_TRY(auto facts, zfs_.datasets(zfs_.root(), false));
+  ZED_TRY(auto facts, zfs_.datasets(zfs_.root(), Reach::itself));
   const Facts& root = facts.at(zfs_.root());
   Bytes free{static_cast<std::int64_t>(root.number("available"))};
   return env::Space{free, free + Bytes{static_cast<std::int64_t>(root.number("used"))}};
@@ -185,7 +185,7 @@ Status ZfsStore::rename(const DatasetName& from, const DatasetName& to) {
   if (to.is_under(from.str()))
     return fail(ErrorCode::invalid, from.str() + " cannot move into itself");
   if (glance(to)) return exists(to.str());
-  ZED_TRY(auto family, zfs_.datasets(zfs_.full(from), true));
+  ZED_TRY(auto family, zfs_.datasets(zfs_.full(from), Reach::tree));
   for (const auto& [full, facts] : family) {
     auto name = zfs_.relative(full);
     if (!name) continue;
@@ -257,7 +257,7 @@ Status ZfsStore::destroy(const DatasetName& dataset) {
   Turns::Turn turn(turns_, {{dataset}});
   ZED_TRY(auto record, look(dataset));
   ZED_CHECK(nothing_under_way(record));
-  ZED_TRY(auto family, zfs_.datasets(zfs_.full(dataset), true));
+  ZED_TRY(auto family, zfs_.datasets(zfs_.full(dataset), Reach::tree));
   std::string what = "destroy " + dataset.str();
   if (family.size() > 1)
     return fail(ErrorCode::busy, what + ": it has the child " + std::next(family.begin())->first,

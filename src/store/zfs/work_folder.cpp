@@ -25,7 +25,7 @@ Result<int> WorkFolder::open() {
   std::lock_guard lock(mutex_);
   if (top_) return top_.get();
   std::string full = zfs_.root() + "/" + name;
-  auto found = zfs_.datasets(full, false);
+  auto found = zfs_.datasets(full, Reach::itself);
   if (!found && found.error().code == ErrorCode::not_found)
     ZED_CHECK(zfs_.run("make " + full, {"create", "-o", "atime=off", full}));
   for (bool tried : {false, true}) {
@@ -84,7 +84,7 @@ void WorkFolder::keep_index(std::uint64_t guid, std::uint64_t createtxg, const I
 }
 
 void WorkFolder::keep_only(const std::vector<SnapshotRow>& snapshots) {
-  auto found = zfs_.datasets(zfs_.root() + "/" + name, false);
+  auto found = zfs_.datasets(zfs_.root() + "/" + name, Reach::itself);
   if (!found) return;  // nothing was ever kept
   auto folder = inside(indexes);
   if (!folder) return;

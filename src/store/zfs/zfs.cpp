@@ -51,9 +51,10 @@ Result<std::string> Zfs::run(const std::string& what, Arguments arguments) const
   return std::move(output->out);
 }
 
-Result<std::map<std::string, Facts>> Zfs::datasets(const std::string& full_name, bool below) const {
+Result<std::map<std::string, Facts>> Zfs::datasets(const std::string& full_name,
+                                                   Reach reach) const {
   Arguments arguments{"get", "-Hp", "-t", "filesystem", "-o", property_columns};
-  if (below) arguments.push_back("-r");
+  if (reach == Reach::tree) arguments.push_back("-r");
   arguments.insert(arguments.end(), {"all", full_name});
   ZED_TRY(auto text, run("look at " + full_name, std::move(arguments)));
   auto facts = gather(parse_properties(text));
@@ -77,16 +78,17 @@ Result<std::vector<SnapshotRow>> Zfs::snapshots(const std::string& full_name) co
   return rows;
 }
 
-Result<std::vector<BookmarkRow>> Zfs::bookmarks(const std::string& full_name, bool below) const {
+Result<std::vector<BookmarkRow>> Zfs::bookmarks(const std::string& full_name, Reach reach) const {
   Arguments arguments{"list", "-Hp", "-t", "bookmark", "-o", fast_columns};
-  if (below)
+  if (reach == Reach::tree)
     arguments.emplace_back("-r");
   else
     arguments.insert(arguments.end(), {"-d", "1"});
   arguments.push_back(full_name);
   ZED_TRY(auto text, run("list the bookmarks of " + full_name, std::move(arguments)));
   auto rows = parse_bookmarks(text);
-  if (!below) std::erase_if(rows, [&](const BookmarkRow& row) { return row.dataset != full_name; });
+  if (reach == Reach::itself)
+    std::erase_if(rows, [&](const BookmarkRow& row) { return row.dataset != full_name; });
   return rows;
 }
 

@@ -15,6 +15,12 @@
 
 namespace zed::store::zfs {
 
+/// How much of the pool a listing is about.
+enum class Reach {
+  itself,  ///< the dataset that is named
+  tree,    ///< and all that lie under it
+};
+
 /// The table that a channel program returned.
 struct ProgramAnswer {
   std::map<std::string, std::string> values;
@@ -43,14 +49,14 @@ public:
   Result<std::string> run(const std::string& what, Arguments arguments) const;
   Commands& commands() const { return *commands_; }
 
-  /// Everything about a file system, with `below` about all under it too. Errors: `not_found`.
-  Result<std::map<std::string, Facts>> datasets(const std::string& full_name, bool below) const;
+  /// Everything about file systems, by their full names. Errors: `not_found`.
+  Result<std::map<std::string, Facts>> datasets(const std::string& full_name, Reach reach) const;
   /// Snapshots of all under the root: name, guid and createtxg only, which OpenZFS lists fast.
   Result<std::vector<SnapshotRow>> all_snapshots() const;
   /// Of one dataset, every column.
   Result<std::vector<SnapshotRow>> snapshots(const std::string& full_name) const;
-  /// Our bookmarks of a dataset, with `below` of all under it too.
-  Result<std::vector<BookmarkRow>> bookmarks(const std::string& full_name, bool below) const;
+  /// Our own, in ascending createtxg within a dataset.
+  Result<std::vector<BookmarkRow>> bookmarks(const std::string& full_name, Reach reach) const;
   /// Everything about these snapshots; of some that vanish meanwhile nothing is said.
   Result<std::map<std::string, Facts>> snapshot_facts(const std::vector<std::string>& names) const;
 

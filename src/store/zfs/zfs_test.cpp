@@ -188,7 +188,7 @@ TEST(Zfs, PropertiesOfNewSnapshotsAreAskedForOnce) {
   Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
   Inventory inventory(zfs);
   for (int i = 0; i < 2; ++i) {
-    auto all = inventory.all(false);
+    auto all = inventory.all(Freshness::seconds_old);
     ASSERT_TRUE(all) << all.error().describe();
     ASSERT_EQ(all->size(), 1U);
     EXPECT_EQ(all->at(0).dataset.snapshots.at(0).properties, (Properties{{"loss", "0.5"}}));
