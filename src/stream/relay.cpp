@@ -38,11 +38,14 @@ Result<Snapshot> find_snapshot(env::Store& store, const Ticket& ticket) {
   ZED_TRY(Dataset dataset, store.inspect(ticket.dataset));
   if (dataset.uuid != ticket.uuid)
     return fail(ErrorCode::stale, ticket.dataset.str() + " is another dataset now");
-  const Snapshot* snapshot = dataset.find(ticket.snapshot);
-  if (snapshot == nullptr)
+  const Snapshot* found = dataset.find(ticket.snapshot);
+  if (found == nullptr)
     return fail(ErrorCode::not_found,
                 ticket.dataset.str() + "@" + ticket.snapshot_name + " is not here any more");
-  return *snapshot;
+  Snapshot snapshot = *found;
+  // One that a person took has no id of its own: the one that its guid gives it goes with it.
+  snapshot.properties.try_emplace(property::id, snapshot.id.str());
+  return snapshot;
 }
 
 /// Reads a snapshot ahead of the socket, in a thread of its own. Blocks are full but for the last.

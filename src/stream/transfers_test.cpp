@@ -121,6 +121,21 @@ TEST_F(TransfersTest, ASnapshotArrivesWithItsProperties) {
   EXPECT_TRUE(replica.readonly);
 }
 
+TEST_F(TransfersTest, WhatAPersonSnapshottedTravelsUnderTheIdOfItsGuid) {
+  start(ticket(snapshot));
+  wait();
+  source.ended.clear();
+  target.ended.clear();
+  const Snapshot by_hand =
+      source.store.snapshot(SnapshotName::of(dataset, "by-hand").value(), {}).value();
+  ASSERT_EQ(by_hand.id, id_from_guid(by_hand.guid));
+  start(ticket(by_hand, snapshot.id));
+  wait();
+  ASSERT_TRUE(received()) << received().error().describe();
+  EXPECT_EQ(received()->snapshot->id, by_hand.id);
+  EXPECT_EQ(received()->snapshot->properties.at(property::id), by_hand.id.str());
+}
+
 TEST_F(TransfersTest, AnIncrementMovesOnlyWhatChanged) {
   start(ticket(snapshot));
   wait();
