@@ -65,8 +65,11 @@ Value diagnostics_value(const ClusterText& cluster,
 }
 
 /// What is wrong with a file is said here, where its name and text are, before anyone is asked.
-bool passes(Context& context, const ClusterText& cluster) {
+/// Of one that passes, `warnings` gets the warnings: the controller knows no name of the file.
+bool passes(Context& context, const ClusterText& cluster, std::vector<std::string>& warnings) {
   const spec::Checked checked = spec::check(cluster.text);
+  for (const spec::Diagnostic& diagnostic : checked.diagnostics)
+    warnings.push_back(spec::render({diagnostic}, cluster.name, cluster.text));
   if (checked.cluster) return true;
   if (context.options().json)
     context.print(to_json(diagnostics_value(cluster, checked.diagnostics)) + "\n");
@@ -161,11 +164,13 @@ Result<ExitCode> carry_out(Context& context, const FormatFile& command) {
 
 Result<ExitCode> carry_out(Context& context, const PlanFile& command) {
   ZED_TRY(ClusterText cluster, read_cluster(command.file));
-  if (!passes(context, cluster)) return ExitCode::error;
+  std::vector<std::string> warnings;
+  if (!passes(context, cluster, warnings)) return ExitCode::error;
   ZED_TRY(http::Client * client, context.client());
   const api::MakePlan request{cluster.text, cluster.folder};
   ZED_TRY(std::string text, client->call_text(api::MakePlan::tag, to_value(request)));
   ZED_TRY(auto reply, http::Client::read_reply<api::PlanReply>(text));
+  if (reply.plan) reply.diagnostics = warnings;
   context.print(context.options().json ? text : render(reply, context.view()));
   if (!reply.plan) return ExitCode::error;
   return has_changes(reply) ? ExitCode::changes_pending : ExitCode::done;
@@ -173,11 +178,13 @@ Result<ExitCode> carry_out(Context& context, const PlanFile& command) {
 
 Result<ExitCode> carry_out(Context& context, const ApplyFile& command) {
   ZED_TRY(ClusterText cluster, read_cluster(command.file));
-  if (!passes(context, cluster)) return ExitCode::error;
+  std::vector<std::string> warnings;
+  if (!passes(context, cluster, warnings)) return ExitCode::error;
   std::optional<std::uint64_t> revision;
   if (!context.options().yes) {
     ZED_TRY(http::Client * client, context.client());
     ZED_TRY(auto plan, client->call(api::MakePlan{cluster.text, cluster.folder}));
+    if (plan.plan) plan.diagnostics = warnings;
     // What was shown is what is applied, or nothing is.
     if (plan.plan) revision = plan.plan->base_revision;
     const bool asks =
@@ -189,6 +196,7 @@ Result<ExitCode> carry_out(Context& context, const ApplyFile& command) {
     }
   }
   ZED_TRY(auto reply, apply(context, cluster, revision));
+  if (!context.options().json) reply.diagnostics = warnings;
   context.print(context.options().json ? to_json(api::encode_reply(reply)) + "\n"
                                        : render(reply, context.view()));
   return ExitCode::done;

@@ -48,6 +48,8 @@ Result<ExitCode> wait_for(Context& context, api::JobRow job) {
     job = std::move(*now);
   }
   print_reply(context, api::JobReply{job});
+  if (job.state == JobState::failed)
+    context.note("  next: zedctl logs " + printable(job.name) + " shows what it wrote\n");
   return job.state == JobState::succeeded ? ExitCode::done : ExitCode::error;
 }
 

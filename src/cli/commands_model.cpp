@@ -1,5 +1,7 @@
 // model show, fit: what is known of models.
 
+#include <filesystem>
+
 #include "api/model_memory.hpp"
 #include "cli/commands.hpp"
 #include "cli/orders.hpp"
@@ -21,6 +23,10 @@ bool is_path(const std::string& model) {
 Result<api::ShowModelReply> look_into(const ShowModelCommand& command) {
   modelio::SourceRules rules;
   rules.follow_links = true;
+  std::error_code error;
+  if (!std::filesystem::exists(command.model, error))
+    return fail(ErrorCode::not_found, "there is no " + command.model + " on this machine",
+                "zedctl models lists those of the fleet, which are called by name alone");
   ZED_TRY(auto entries, modelio::list_source(command.model, rules));
   modelio::DiskFiles files(entries);
   ZED_TRY(auto facts, model::read_facts(files));

@@ -36,7 +36,15 @@ bool names_a_file(const std::vector<std::string>& argv) {
 
 /// The folder to submit, absolute; empty: none.
 Result<std::string> code_of(const RunCommand& command) {
-  if (command.no_code) return std::string();
+  const bool submits = !command.code.empty() || (!command.no_code && names_a_file(command.argv));
+  if (!submits && !command.code_on.empty())
+    return fail(ErrorCode::invalid,
+                "--code-on " + command.code_on +
+                    " says whose disk the folder is on, and no folder "
+                    "is submitted",
+                "--code DIR names it; --prefer node=" + command.code_on +
+                    " says where the job runs best");
+  if (!submits) return std::string();
   std::error_code error;
   if (!command.code.empty()) {
     const fs::path folder = fs::absolute(command.code, error).lexically_normal();
@@ -45,7 +53,6 @@ Result<std::string> code_of(const RunCommand& command) {
                   "--code DIR names one of this machine, --code-on NODE another's");
     return folder.string();
   }
-  if (!names_a_file(command.argv)) return std::string();
   const fs::path here = fs::current_path(error);
   const char* home = std::getenv("HOME");
   if (error || here == here.root_path() || (home != nullptr && fs::equivalent(here, home, error)))
@@ -62,7 +69,9 @@ Result<std::map<std::string, std::string>> environment_of(const RunCommand& comm
     const std::size_t sign = text.find('=');
     const std::string name = text.substr(0, sign);
     const char* ours = std::getenv(name.c_str());
-    if (name.empty() || (sign == std::string::npos && ours == nullptr))
+    if (name.empty())
+      return fail(ErrorCode::invalid, "\"" + text + "\" names no variable", "--env NAME=VALUE");
+    if (sign == std::string::npos && ours == nullptr)
       return fail(ErrorCode::invalid, "\"" + text + "\" is not set here",
                   "--env NAME=VALUE, or NAME for a variable of this shell");
     environment[name] = sign == std::string::npos ? ours : text.substr(sign + 1);

@@ -226,9 +226,10 @@ TEST(Render, DiffReplicateAndPrune) {
   prune.job = "finetune";
   prune.keep = "last 5, best 3 by loss (min)";
   prune.pruned = {{"server", "jobs/finetune-001", "@epoch-1", mebibytes(80)},
+                  {"spare", "jobs/finetune-001", "@epoch-1", mebibytes(80)},
                   {"spare", "jobs/finetune-001.t3-1", "@epoch-2", mebibytes(80)}};
   prune.kept = 8;
-  prune.frees = mebibytes(160);
+  prune.frees = mebibytes(240);
   prune.dry_run = true;
   expect_all_forms("prune", prune);
   prune.pruned.clear();
@@ -327,6 +328,37 @@ TEST_F(Daily, RunSubmitsNoFolderForACommandOfItsOwn) {
   EXPECT_EQ(run({"run", "-d"}).status, 1);
 }
 
+TEST_F(Daily, RunRefusesWhatItWouldNotObey) {
+  const std::string here = folder_.path().string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "-d", "--code-on", "server", "--", "nvidia-smi"},
+        {"run", "-d", "--no-code", "--code-on", "server", "--", "nvidia-smi"}}) {
+    const Outcome ran = run(words, here);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_THAT(ran.err, HasSubstr("no folder is submitted"));
+  }
+  const Outcome nameless = run({"run", "-d", "-e", "=1", "--", "true"}, here);
+  EXPECT_EQ(nameless.status, 1);
+  EXPECT_THAT(nameless.err, HasSubstr("\"=1\" names no variable"));
+  EXPECT_TRUE(controller_.requests<api::RunJob>().empty());
+}
+
+TEST_F(Daily, AFailedJobTellsWhereToLook) {
+  api::WhyReply why;
+  why.job = row(JobState::failed);
+  why.job.reason = "exit code 1";
+  controller_.answer("why", why);
+  const Outcome asked = run({"why", "train"});
+  EXPECT_THAT(asked.out, HasSubstr("train has failed on server (exit code 1)"));
+  EXPECT_THAT(asked.out, HasSubstr("next: zedctl logs train"));
+  api::DispatchReply dispatched;
+  dispatched.job = why.job;
+  controller_.answer("dispatch", dispatched);
+  const Outcome waited = run({"dispatch", "train", "--wait"});
+  EXPECT_EQ(waited.status, 1);
+  EXPECT_THAT(waited.err, HasSubstr("next: zedctl logs train"));
+}
+
 TEST_F(Daily, RunFollowsTheLogAndHasTheJobsStatus) {
   api::DispatchReply reply;
   reply.job = row(JobState::pending);
@@ -339,7 +371,7 @@ TEST_F(Daily, RunFollowsTheLogAndHasTheJobsStatus) {
   });
   const Outcome ran = run({"run", "--", "true"});
   EXPECT_EQ(ran.out, "hello\n");
-  EXPECT_THAT(ran.err, HasSubstr("train is failed")) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("train has failed")) << ran.err;
   EXPECT_EQ(ran.status, 1);
 }
 

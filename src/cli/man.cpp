@@ -82,8 +82,10 @@ std::string manual_page(const std::vector<CommandShape>& shapes, const std::stri
       ".SH SYNOPSIS\n.B zedctl\n.I COMMAND\n[\\fIOPTION\\fR ...]\n"
       ".SH DESCRIPTION\n" +
       escaped("zedctl asks the controller of a fleet and shows what comes back. Which "
-              "controller: --socket, else ZED_CONTROLLER, else the development fleet "
-              "that was started last, else /run/zed/controller.sock.") +
+              "controller: --socket, else ZED_CONTROLLER, else the fleet that zedctl login or "
+              "zedctl context chose, else the development fleet that was started last, else a "
+              "controller of this machine (/run/zed/controller.sock, /var/lib/zed/controller, "
+              "~/.local/state/zed/controller).") +
       "\n.PP\n" +
       escaped("Ctrl-C never stops a job: it leaves the wait and says how to come "
               "back.") +
@@ -105,6 +107,7 @@ std::string manual_page(const std::vector<CommandShape>& shapes, const std::stri
   text +=
       ".SH ENVIRONMENT\n"
       ".TP\n\\fBZED_CONTROLLER\\fR\nthe controller's socket\n"
+      ".TP\n\\fBZED_FLEET\\fR\nthe fleet to speak to, of those that zedctl login made known\n"
       ".TP\n\\fBNO_COLOR\\fR\nif it is set and not empty: no colours\n"
       ".TP\n\\fBZED_DEV_DIR\\fR\nwhere the development fleet keeps its data\n"
       ".SH FILES\n.TP\n.I .zedignore\nin a folder of code: patterns, one a line, of what is not "

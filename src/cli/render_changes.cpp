@@ -23,6 +23,31 @@ Mark mark_of(Change::Kind kind) {
   return {"?", Style::plain};
 }
 
+/// `line` at a terminal that it does not fit: broken after a ';', what follows further in.
+std::string broken_to_fit(const std::string& line, const View& view) {
+  if (view.width == 0 || display_width(line) <= view.width) return line;
+  std::string text;
+  std::size_t used = 0;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    const std::size_t end = std::min(line.find("; ", at), line.size());
+    const bool last = end == line.size();
+    const std::string part = line.substr(at, last ? end : end + 1 - at);
+    const std::size_t width = display_width(part);
+    if (used > 0 && used + 1 + width > view.width) {
+      text += "\n    ";
+      used = 4;
+    } else if (used > 0) {
+      text += " ";
+      used += 1;
+    }
+    text += part;
+    used += width;
+    at = last ? end : end + 2;
+  }
+  return text;
+}
+
 std::string lines_of(const std::vector<Change>& changes, const View& view) {
   std::string text;
   for (const Change& change : changes) {
@@ -30,7 +55,8 @@ std::string lines_of(const std::vector<Change>& changes, const View& view) {
     std::string line = std::string(mark.sign) + " " + printable(change.subject);
     if (!change.detail.empty()) line += ": " + printable(change.detail);
     if (change.destroys) line += "  (DESTROYS DATA)";
-    text += styled(line, change.destroys ? Style::bad : mark.style, view) + "\n";
+    text +=
+        styled(broken_to_fit(line, view), change.destroys ? Style::bad : mark.style, view) + "\n";
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -268,7 +269,10 @@ std::string render(const api::PruneReply& reply, const View& view) {
       plural(static_cast<std::size_t>(std::max<std::int64_t>(0, reply.kept)), "snapshot") +
       " stay (" + printable(reply.keep) + ", and what forks, copies and models need)";
   if (reply.pruned.empty()) return "nothing to prune of " + job + ": " + kept + "\n";
-  const std::string sum = plural(reply.pruned.size(), "snapshot") + " of " + job + ", " +
+  std::set<std::string> names;  // a row is a copy on one node
+  for (const api::PruneRow& row : reply.pruned)
+    names.insert(row.dataset + row.snapshot);
+  const std::string sum = plural(names.size(), "snapshot") + " of " + job + ", " +
                           show(reply.frees) + " or more; " + kept + "\n";
   if (!reply.dry_run) return "destroyed " + sum;  // which ones was shown before
   Table table({{"SNAPSHOT"}, {"ON", Align::left, true}, {"FREES", Align::right}});

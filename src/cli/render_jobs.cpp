@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -85,12 +86,30 @@ std::string safety_of(bool safe, const View& view) {
               : styled("accepted on one machine, not yet copied to a second\n", Style::faint, view);
 }
 
-std::string dataset_heading(const api::CheckpointRow& row, const api::CheckpointsReply& reply,
-                            const View& view) {
-  std::string text = "\nbranch " + printable(row.dataset) + ", left";
+/// What is left of an abandoned timeline, and what else its dataset keeps of older ones.
+struct Branch {
+  std::string dataset;
+  std::string newest_timeline;  ///< of its rows, which come oldest first: the one that was left
+  Table table;
+};
+
+std::string reason_of(Fork::Why why) {
+  switch (why) {
+  case Fork::Why::rollback: return "a rollback";
+  case Fork::Why::resume_from: return "resume --from";
+  case Fork::Why::node_lost: return "the loss of its node";
+  case Fork::Why::hand_rollback: return "a rollback by hand";
+  case Fork::Why::restart: return "a restart";
+  }
+  return "a fork";
+}
+
+std::string branch_heading(const Branch& branch, const api::CheckpointsReply& reply,
+                           const View& view) {
+  std::string text = "\nbranch " + printable(branch.dataset) + ", left";
   for (const Fork& fork : reply.forks)
-    if (fork.left.brief() == row.timeline)
-      text += " by " + std::string(to_string(fork.why)) + " at " + clock_text(fork.at, view) +
+    if (fork.left.brief() == branch.newest_timeline)
+      text += " by " + reason_of(fork.why) + " at " + clock_text(fork.at, view) +
               (fork.by.empty() ? "" : " (" + printable(fork.by) + ")");
   return styled(text, Style::faint, view) + "\n";
 }
@@ -110,7 +129,8 @@ Table checkpoint_table() {
 void add_row(Table& table, const api::CheckpointRow& row, const View& view) {
   std::string what = metrics_of(row.metrics);
   if (!row.closing.empty()) what = "closing: " + row.closing + (what.empty() ? "" : ", " + what);
-  if (row.closing.empty() && !row.seq) what = "taken by hand" + (what.empty() ? "" : ", " + what);
+  const char* by = row.name == property::submitted ? "as submitted" : "taken by hand";
+  if (row.closing.empty() && !row.seq) what = by + (what.empty() ? "" : ", " + what);
   table.add({at(row.name), row.seq ? std::to_string(*row.seq) : "",
              Cell(std::move(what), row.current ? Style::plain : Style::faint),
              row.nodes.empty() ? Cell("nowhere", Style::bad) : Cell(join(row.nodes, ", ")),
@@ -132,9 +152,11 @@ std::string words_of(const std::vector<std::string>& checkpoints) {
 }  // namespace
 
 std::string sentence_of(const api::JobRow& job) {
+  const bool has = job.state == JobState::succeeded || job.state == JobState::failed;
   std::string text =
-      printable(job.name) + " is " +
-      (job.declared_only ? "declared, not dispatched" : std::string(to_string(job.state)));
+      printable(job.name) + (job.declared_only
+                                 ? " is declared, not dispatched"
+                                 : (has ? " has " : " is ") + std::string(to_string(job.state)));
   if (!job.node.empty() && !job.declared_only) text += " on " + printable(job.node);
   if (!job.checkpoint.empty()) text += ", newest checkpoint " + printable(job.checkpoint);
   return job.reason.empty() ? text : text + " (" + printable(job.reason) + ")";
@@ -165,19 +187,23 @@ std::string render(const api::CheckpointsReply& reply, const View& view) {
   std::string text = sentence_of(reply.job) + "\n";
   if (reply.checkpoints.empty()) return text + "no checkpoints yet\n";
   Table current = checkpoint_table();
-  std::vector<std::pair<const api::CheckpointRow*, Table>> branches;
+  std::vector<Branch> branches;
   for (const api::CheckpointRow& row : reply.checkpoints) {
     if (row.current) {
       add_row(current, row, view);
       continue;
     }
-    if (branches.empty() || branches.back().first->dataset != row.dataset)
-      branches.emplace_back(&row, checkpoint_table());
-    add_row(branches.back().second, row, view);
+    auto branch = std::find_if(branches.begin(), branches.end(), [&row](const Branch& known) {
+      return known.dataset == row.dataset;
+    });
+    if (branch == branches.end())
+      branch = branches.insert(branch, Branch{row.dataset, "", checkpoint_table()});
+    branch->newest_timeline = row.timeline;
+    add_row(branch->table, row, view);
   }
   if (!current.empty()) text += table_text(std::move(current), view);
-  for (auto& [first, table] : branches)
-    text += dataset_heading(*first, reply, view) + table_text(std::move(table), view);
+  for (Branch& branch : branches)
+    text += branch_heading(branch, reply, view) + table_text(std::move(branch.table), view);
   return text;
 }
 
@@ -187,6 +213,9 @@ std::string render(const api::WhyReply& reply, const View& view) {
     text += "- " + printable(reason) + "\n";
   if (reply.placement) text += place_of(reply.placement) + "\n";
   if (reply.rejection) text += rejection_text(*reply.rejection, view);
+  if (reply.job.state == JobState::failed && !reply.job.declared_only)
+    text += "  next: zedctl logs " + printable(reply.job.name) + " shows what it wrote, zedctl " +
+            "resume " + printable(reply.job.name) + " runs it again\n";
   return text;
 }
 

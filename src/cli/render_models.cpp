@@ -43,6 +43,13 @@ std::string copies_of(const api::ModelRow& model) {
   return join(nodes, ", ");
 }
 
+/// As `models` says it; filters compare `size_gb`, so that is told, too.
+std::string size_of(const api::ModelRow& model) {
+  const std::string filtered = property(model.properties, "size_gb");
+  if (model.size.value == 0) return filtered.empty() ? "" : filtered + " GB";
+  return show(model.size) + (filtered.empty() ? "" : " (size_gb " + filtered + ")");
+}
+
 void add_line(std::string& text, const char* name, const std::string& value) {
   if (!value.empty()) text += fmt::format("{:<12}{}\n", name, printable(value));
 }
@@ -96,7 +103,7 @@ std::string render(const api::ShowModelReply& reply, const View& view) {
   text += "\n";
   add_line(text, "dataset", model.dataset);
   add_line(text, "copies", copies_of(model));
-  add_line(text, "size", property(p, "size_gb").empty() ? "" : property(p, "size_gb") + " GB");
+  add_line(text, "size", size_of(model));
   add_line(text, "format", property(p, "format"));
   add_line(text, "weights", quantisation_of(p));
   add_line(text, "kind", property(p, "architecture"));

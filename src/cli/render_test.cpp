@@ -189,17 +189,33 @@ TEST(Render, Checkpoints) {
   reply.checkpoints[2].metrics.clear();
   reply.checkpoints[3].metrics.clear();
   reply.checkpoints[3].closing = "success";
-  auto left = row("epoch-22", 22, "0.850", {"server", "workstation"});
-  left.current = false;
-  left.timeline = "3.12";
-  left.dataset = "jobs/finetune-001.t3-12-00000000";
-  reply.checkpoints.push_back(left);
-  Fork fork;
-  fork.left = generation(12);
-  fork.timeline = generation(17);
-  fork.by = "uid 1000";
-  fork.at = before(minutes(70));
-  reply.forks = {fork};
+  reply.checkpoints.insert(reply.checkpoints.begin(),
+                           row("submitted", std::nullopt, "", {"server"}));
+  reply.checkpoints[0].metrics.clear();
+  auto leave = [&](const char* name, std::uint64_t seq, std::uint64_t timeline,
+                   const char* branch) {
+    auto left = row(name, seq, "0.850", {"server", "workstation"});
+    left.current = false;
+    left.timeline = "3." + std::to_string(timeline);
+    left.dataset = "jobs/finetune-001." + std::string(branch);
+    reply.checkpoints.push_back(left);
+  };
+  // By time, as the controller sends them: the second branch has one of the timeline before it,
+  // too.
+  leave("epoch-11", 11, 9, "t3-12-00000000");
+  leave("epoch-20", 20, 9, "t3-9-00000000");
+  leave("epoch-22", 22, 12, "t3-12-00000000");
+  auto fork = [](std::uint64_t left, std::uint64_t timeline, Fork::Why why, Millis ago) {
+    Fork made;
+    made.left = generation(left);
+    made.timeline = generation(timeline);
+    made.why = why;
+    made.by = "uid 1000";
+    made.at = before(ago);
+    return made;
+  };
+  reply.forks = {fork(9, 12, Fork::Why::resume_from, minutes(90)),
+                 fork(12, 17, Fork::Why::rollback, minutes(70))};
   expect_all_forms("checkpoints", reply);
   reply.checkpoints.clear();
   expect_golden("checkpoints_none", render(reply, plain()));
@@ -250,6 +266,10 @@ TEST(Render, PlanAndApply) {
   Plan plan;
   plan.base_revision = 17;
   plan.changes = {{Change::Kind::add, "job finetune", "", false},
+                  {Change::Kind::add, "job train",
+                   "run [python3, train.py, --epochs, 50]; code /home/ada/train; requires vram:48; "
+                   "prefer [gpu A100]; checkpoint_every 1 epoch",
+                   false},
                   {Change::Kind::change, "job evaluate", "priority 0 -> 10", false},
                   {Change::Kind::remove, "model old", "keep 1 destroys 3 snapshots", true},
                   {Change::Kind::note, "node workstation", "declared 24 GB, found 24 GB", false}};
@@ -325,6 +345,7 @@ TEST(Render, WhatIsKnownOfAModel) {
   api::ShowModelReply reply;
   reply.model.name = "llama";
   reply.model.version = "2";
+  reply.model.size = mebibytes(4682);
   reply.model.dataset = "models/llama.v2";
   reply.model.requirement = "vram:7GiB";
   reply.model.copies = {{"server", "@v2", true}, {"laptop", "@v2", false}};

@@ -330,6 +330,7 @@ TEST(Prune, DestroysWhatNobodyNeedsAfterAWordOfWhatThatIs) {
   EXPECT_EQ(world.ask(prune_of({}, true)).error().code, ErrorCode::refused);
   auto dry = read<api::PruneReply>(world.must(prune_of(2, true)));
   EXPECT_FALSE(dry.pruned.empty());
+  EXPECT_EQ(dry.kept, 2);
   EXPECT_THAT(world.holds("server", "finetune"), HasSubstr("epoch-1"));
   world.must(prune_of(2, false));
   world.settle();
@@ -350,8 +351,13 @@ TEST(Prune, OfBranchesLeavesTheCurrentTimelineAlone) {
   EXPECT_TRUE(none.pruned.empty());
   auto dry = read<api::PruneReply>(world.must(prune_of(1, true, true)));
   ASSERT_FALSE(dry.pruned.empty());
-  for (const api::PruneRow& row : dry.pruned)
+  std::set<std::string> nodes;
+  for (const api::PruneRow& row : dry.pruned) {
     EXPECT_NE(row.dataset, "jobs/finetune-001") << row.snapshot;
+    nodes.insert(row.node);
+  }
+  EXPECT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(dry.kept, 2) << "the newest and its closing one: each once, whoever has it";
   world.must(prune_of(1, false, true));
   world.settle();
   EXPECT_EQ(world.holds("server", "finetune"), current);

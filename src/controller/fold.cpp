@@ -1,6 +1,7 @@
 #include "controller/records.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "spec/cluster_file.hpp"
@@ -20,7 +21,12 @@ DesiredJob* DesiredState::find(const JobId& id) {
 namespace {
 
 void make_absolute(std::optional<std::string>& path, const std::string& folder) {
-  if (path && !path->starts_with('/') && !folder.empty()) *path = folder + "/" + *path;
+  if (!path || path->starts_with('/') || folder.empty()) return;
+  // "." and "./src" are how people write it, and not how it is told.
+  std::string whole = std::filesystem::path(folder + "/" + *path).lexically_normal().string();
+  while (whole.size() > 1 && whole.back() == '/')
+    whole.pop_back();
+  *path = std::move(whole);
 }
 
 /// What the text means. It was read without a fault when it was applied; another version of this

@@ -71,12 +71,14 @@ bool same_gpu(std::string_view declared, const Gpu& detected) {
 std::string hint_for(std::string_view typed, const std::vector<std::string>& names,
                      std::string_view noun) {
   if (auto nearest = nearest_word(bare(typed), names)) return "did you mean `" + *nearest + "`?";
-  if (names.empty()) return "there are no " + std::string(noun) + "s yet";
+  const std::string nouns = std::string(noun) + (noun.ends_with("ch") ? "es" : "s");
+  if (names.empty()) return "there are no " + nouns + " yet";
   constexpr std::size_t most = 10;
-  std::vector<std::string> some(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
-  return "known " + std::string(noun) + "s: " + join(some, ", ") +
-         (names.size() > most ? ", …" : "");
+  std::vector<std::string> some;  // each once: several nodes may have told of it
+  std::set<std::string_view> told;
+  for (const std::string& name : names)
+    if (told.insert(name).second && told.size() <= most) some.push_back(name);
+  return "known " + nouns + ": " + join(some, ", ") + (told.size() > most ? ", …" : "");
 }
 
 Result<JobId> find_job(const DesiredState& state, std::string_view typed) {

@@ -43,7 +43,7 @@ TEST(Operations, ASucceededJobRunsAgainUnderTheNextNumber) {
   EXPECT_THAT(refused.error().hint, HasSubstr("--again"));
   auto rollback = world.ask(rollback_to("finetune", "@epoch-1"));
   ASSERT_FALSE(rollback);
-  EXPECT_THAT(rollback.error().hint, HasSubstr("--again"));
+  EXPECT_THAT(rollback.error().hint, HasSubstr("--again --from @CHECKPOINT"));
   api::Dispatch again = on_job<api::Dispatch>("finetune");
   again.again = true;
   world.must(again);
@@ -89,6 +89,40 @@ TEST(Operations, ApplyChecksTheRevisionAndTheFile) {
   EXPECT_THAT(broken.error().message, HasSubstr("2:3"));
 }
 
+TEST(Operations, CheckpointsOfOneMomentAreInOrder) {
+  World world = lab();
+  world.dispatch("finetune").value();
+  std::vector<std::string> wanted;
+  for (int epoch = 1; epoch <= 12; ++epoch) {
+    wanted.push_back("epoch-" + std::to_string(epoch));
+    world.commits("finetune", wanted.back());
+  }
+  Value reply = world.must(on_job<api::ListCheckpoints>("finetune"));
+  std::vector<std::string> names;
+  for (const Value& row : *reply.find("checkpoints")->as_list())
+    names.push_back(text(row, "name"));
+  EXPECT_EQ(names, wanted);
+}
+
+/// Two nodes tell of each checkpoint, and the newest are those that people mean.
+TEST(Operations, AHintNamesWhatThereIsOnce) {
+  World world = lab();
+  world.dispatch("finetune").value();
+  for (int epoch = 1; epoch <= 3; ++epoch)
+    world.commits("finetune", "epoch-" + std::to_string(epoch));
+  world.pass(seconds(5));
+  EXPECT_EQ(world.ask(rollback_to("finetune", "@best")).error().hint,
+            "known checkpoints: epoch-3, epoch-2, epoch-1");
+  EXPECT_EQ(world.ask(api::ExpireBranch{"jobs/finetune-001.1", {}}).error().hint,
+            "there are no branches yet");
+  api::ListFiles files;
+  files.of = "nothing-like-it";
+  const std::string hint = world.ask(files).error().hint;
+  EXPECT_EQ(hint.find("zed/"), std::string::npos) << hint;
+  EXPECT_EQ(hint.find("jobs/finetune-001"), hint.rfind("jobs/finetune-001")) << hint;
+  EXPECT_NE(hint.find("jobs/finetune-001"), std::string::npos) << hint;
+}
+
 TEST(Operations, ReadsAnswerWithRows) {
   World world = lab();
   world.dispatch("finetune").value();
@@ -103,6 +137,8 @@ TEST(Operations, ReadsAnswerWithRows) {
   Value checkpoints = world.must(on_job<api::ListCheckpoints>("finetune"));
   EXPECT_EQ(to_json(*checkpoints.find("checkpoints")->as_list()->front().find("nodes")),
             R"(["server","workstation"])");
+  EXPECT_EQ(checkpoints.find("checkpoints")->as_list()->front().find("metrics")->find("code"),
+            nullptr);
   Value log = world.must(on_job<api::ReadJobLog>("finetune"));
   EXPECT_EQ(text(log.find("lines")->as_list()->front(), "text"), "epoch 1");
   api::MatchNodes match;

@@ -82,7 +82,8 @@ private:
     Value::Map members = members_of(item);
     for (std::size_t i = 0; i < members.size(); ++i)
       if (!(members[i].value == defaults[i].value))
-        details.push_back(members[i].key + " " + words_of(members[i].key, members[i].value));
+        details.push_back(std::string(verb_of(members[i].key)) + " " +
+                          words_of(members[i].key, members[i].value));
     const Retention* retention = retention_of(item);
     changes_.push_back({Change::Kind::add, subject, join(details, "; "),
                         retention != nullptr && !retention->keeps_all() && has_snapshots(item)});
@@ -95,7 +96,8 @@ private:
     for (std::size_t i = 0; i < new_members.size(); ++i) {
       const std::string& field = new_members[i].key;
       if (old_members[i].value == new_members[i].value) continue;
-      std::string detail = field + " " + words_of(field, old_members[i].value) + " -> " +
+      std::string detail = std::string(verb_of(field)) + " " +
+                           words_of(field, old_members[i].value) + " -> " +
                            words_of(field, new_members[i].value);
       bool destroys = field == "retention" && !retention_of(after)->keeps_all();
       if (destroys) detail += "; checkpoints that it does not keep are destroyed";
@@ -185,8 +187,10 @@ std::vector<Change> diff(const Cluster* applied, const Cluster& next, const Flee
   std::vector<Change> changes;
   auto field = [&](const char* name, const std::string& old_text, const std::string& new_text) {
     if (applied != nullptr && old_text != new_text)
-      changes.push_back({Change::Kind::change, "fleet " + next.name,
-                         std::string(name) + " " + old_text + " -> " + new_text, false});
+      changes.push_back(
+          {Change::Kind::change, "fleet " + next.name,
+           std::string(name) + " " + words_of("", old_text) + " -> " + words_of("", new_text),
+           false});
   };
   field("name", before.name, next.name);
   field("pool", before.pool, next.pool);

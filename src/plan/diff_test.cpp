@@ -70,11 +70,45 @@ FleetView holding(std::string_view on, std::string_view name) {
 
 TEST(Diff, EverythingIsNewTheFirstTime) {
   EXPECT_EQ(show(nullptr, vision()),
-            "add model llama70b: dataset models/llama-70b; version 2.1; requirement vram:48\n"
+            "add model llama70b: dataset models/llama-70b; version 2.1; requires vram:48\n"
             "add job finetune: model llama70b; dataset jobs/finetune-001; prefer [gpu A100]; "
-            "checkpoint_policy unit epochs, count 1, every 0 ms\n"
-            "add replicate models: selector models; source server; targets [workstation, macbook]; "
+            "checkpoint_every 1 epoch\n"
+            "add replicate models: of models; from server; to [workstation, macbook]; "
             "filter size_gb < 20\n");
+}
+
+/// In the file's own words, so that a line can be found again in it.
+TEST(Diff, SpeaksTheWordsOfTheFile) {
+  Cluster cluster;
+  DeclaredNode& server = cluster.nodes.emplace_back();
+  server.name = node("server");
+  server.gpus = {{"A100", MemorySize{MemorySize::Kind::nominal_gb, 80}, false, 2},
+                 {"M3 Max", MemorySize{MemorySize::Kind::nominal_gb, 64}, true, 1}};
+  server.dataset_roots = {dataset("models")};
+  Job& job = cluster.jobs.emplace_back();
+  job.name = JobName("prep");
+  job.argv = {"make"};
+  job.setup = "pip install x";
+  job.setup_timeout = minutes(30);
+  job.checkpoint_policy = {CheckpointPolicy::Unit::time, 0, minutes(10)};
+  job.requirement.gpus = 2;
+  const std::string note = "note node server: declared, has not joined yet\n";
+  EXPECT_EQ(show(nullptr, cluster),
+            "add node server: gpu 2x A100 80 GB, M3 Max 64 GB unified; dataset [models]\n"
+            "add job prep: run [make]; setup pip install x; setup timeout 30 min; requires gpus:2; "
+            "checkpoint_every 10 min\n" +
+                note);
+  Cluster later = cluster;
+  later.pool = "tank";
+  EXPECT_EQ(show(&cluster, later), "change fleet : pool none -> tank\n" + note);
+  later = cluster;
+  later.jobs[0].checkpoint_policy = {CheckpointPolicy::Unit::steps, 500, {}};
+  EXPECT_EQ(show(&cluster, later),
+            "change job prep: checkpoint_every 10 min -> 500 steps\n" + note);
+  later = cluster;
+  later.jobs[0].checkpoint_policy = {};
+  EXPECT_EQ(show(&cluster, later),
+            "change job prep: checkpoint_every 10 min -> only when it asks\n" + note);
 }
 
 TEST(Diff, NothingChangesNothing) {
@@ -101,7 +135,7 @@ TEST(Diff, EachFieldThatDiffersIsALine) {
             "change job finetune: prefer [gpu A100] -> [gpu A100, node server]\n"
             "change job finetune: priority 0 -> 10\n"
             "change job finetune: timeout none -> 1 h 30 min\n"
-            "change replicate models: targets [workstation, macbook] -> [workstation]\n"
+            "change replicate models: to [workstation, macbook] -> [workstation]\n"
             "change replicate models: max_rate none -> 200 MiB/s\n");
 }
 
@@ -111,10 +145,9 @@ TEST(Diff, ATighterKeepIsFlaggedAsDestroying) {
   after.jobs[0].retention.last = 10;
   after.jobs[0].retention.best = 3;
   EXPECT_EQ(show(&before, after),
-            "!change job finetune: retention all -> last 10, best 3 by min loss; checkpoints that "
+            "!change job finetune: keep all -> last 10, best 3 by min loss; checkpoints that "
             "it does not keep are destroyed\n");
-  EXPECT_EQ(show(&after, before),
-            "change job finetune: retention last 10, best 3 by min loss -> all\n");
+  EXPECT_EQ(show(&after, before), "change job finetune: keep last 10, best 3 by min loss -> all\n");
   auto first = diff(nullptr, after, holding("server", "jobs/finetune-001"), contains);
   EXPECT_TRUE(first[1].destroys) << "its checkpoints are there already";
   EXPECT_FALSE(diff(nullptr, after, {}, contains)[1].destroys);

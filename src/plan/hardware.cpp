@@ -6,19 +6,10 @@
 
 #include "base/enum.hpp"
 #include "base/text.hpp"
+#include "plan/words.hpp"
 
 namespace zed::plan {
 namespace {
-
-std::string words_of(const DeclaredGpu& gpu) {
-  std::string text = gpu.count == 1 ? "" : std::to_string(gpu.count) + "x ";
-  text += gpu.model;
-  if (gpu.vram) {
-    bool nominal = gpu.vram->kind == MemorySize::Kind::nominal_gb;
-    text += " " + (nominal ? std::to_string(gpu.vram->amount) + " GB" : gpu.vram->str());
-  }
-  return gpu.unified ? text + " unified" : text;
-}
 
 std::string words_of(const std::vector<const Gpu*>& gpus) {
   if (gpus.empty()) return "none";

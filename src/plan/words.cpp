@@ -12,7 +12,33 @@
 namespace zed::plan {
 namespace {
 
-constexpr std::array<std::string_view, 3> durations{"every", "timeout", "grace"};
+constexpr std::array<std::string_view, 4> durations{"every", "timeout", "setup_timeout", "grace"};
+
+struct Word {
+  std::string_view field;
+  std::string_view verb;
+};
+constexpr std::array<Word, 10> verbs{{{"argv", "run"},
+                                      {"checkpoint_policy", "checkpoint_every"},
+                                      {"dataset_roots", "dataset"},
+                                      {"gpus", "gpu"},
+                                      {"requirement", "requires"},
+                                      {"retention", "keep"},
+                                      {"selector", "of"},
+                                      {"setup_timeout", "setup timeout"},
+                                      {"source", "from"},
+                                      {"targets", "to"}}};
+
+std::string interval_of(const CheckpointPolicy& policy) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(0, policy.count));
+  switch (policy.unit) {
+  case CheckpointPolicy::Unit::explicit_only: return "only when it asks";
+  case CheckpointPolicy::Unit::epochs: return plural(count, "epoch");
+  case CheckpointPolicy::Unit::steps: return plural(count, "step");
+  case CheckpointPolicy::Unit::time: return show(policy.every);
+  }
+  return "none";
+}
 
 std::string words_of_list(const Value::List& list) {
   std::vector<std::string> parts;
@@ -45,9 +71,34 @@ std::string words_of(const Retention& r) {
   return join(clauses, ", ");
 }
 
+std::string_view verb_of(std::string_view field) {
+  for (const Word& word : verbs)
+    if (word.field == field) return word.verb;
+  return field;
+}
+
+std::string words_of(const DeclaredGpu& gpu) {
+  std::string text = gpu.count == 1 ? "" : std::to_string(gpu.count) + "x ";
+  text += gpu.model;
+  if (gpu.vram) {
+    const bool nominal = gpu.vram->kind == MemorySize::Kind::nominal_gb;
+    text += " " + (nominal ? std::to_string(gpu.vram->amount) + " GB" : gpu.vram->str());
+  }
+  return gpu.unified ? text + " unified" : text;
+}
+
 std::string words_of(std::string_view field, const Value& value) {
   if (field == "retention")
     if (auto retention = from_value<Retention>(value)) return words_of(*retention);
+  if (field == "checkpoint_policy")
+    if (auto policy = from_value<CheckpointPolicy>(value)) return interval_of(*policy);
+  if (field == "gpus")
+    if (auto gpus = from_value<std::vector<DeclaredGpu>>(value); gpus && !gpus->empty()) {
+      std::vector<std::string> parts;
+      for (const DeclaredGpu& gpu : *gpus)
+        parts.push_back(words_of(gpu));
+      return join(parts, ", ");
+    }
   if (const std::int64_t* number = value.as_int()) {
     if (field == "max_rate") return show(Bytes{*number}) + "/s";
     if (std::find(durations.begin(), durations.end(), field) != durations.end())

@@ -38,7 +38,7 @@ std::vector<Shortfall> shortfalls_of(const CopyRequest& request, const Node& nod
     shortfalls.push_back({"permission", "an agent that may write its pool", "read only", false});
   if (node.declared && !node.declared->may_hold(request.dataset))
     shortfalls.push_back(
-        {"dataset", "may hold " + request.dataset.str(), "declared for other roots", false});
+        {"dataset", "a place for " + request.dataset.str(), "one for other roots only", false});
   Bytes there = copy != nullptr ? copy->used : Bytes{};
   Bytes missing = std::max(request.size - there, Bytes{});
   if (node.pool_free < missing)

@@ -256,7 +256,7 @@ TEST(CopyTargets, SaysWhyThereIsNoSecondCopy) {
   EXPECT_EQ(targets.refused[0].shortfalls[0].had, "1.00 GiB free");
   EXPECT_EQ(targets.refused[1].shortfalls[0].had, "draining");
   EXPECT_EQ(targets.refused[2].shortfalls[0].constraint, "permission");
-  EXPECT_EQ(targets.refused[3].shortfalls[0].wanted, "may hold jobs/train");
+  EXPECT_EQ(targets.refused[3].shortfalls[0].wanted, "a place for jobs/train");
 }
 
 TEST(ChainOrder, FastestFirstLaptopsLast) {

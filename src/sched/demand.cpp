@@ -115,7 +115,9 @@ Demand::Demand(const PlaceRequest& of) : request(of), requirement(of.job.require
   ram = ram_floor(requirement.memory);
   if (!of.job.dataset.empty()) datasets.push_back(of.job.dataset);
   for (const InputData& input : of.inputs) {
-    datasets.push_back(input.dataset);
+    // A job that goes on has its own dataset among its inputs.
+    if (std::find(datasets.begin(), datasets.end(), input.dataset) == datasets.end())
+      datasets.push_back(input.dataset);
     input_size += input.size;
   }
 }

@@ -104,7 +104,8 @@ private:
       std::vector<std::string> roots;
       for (const DatasetName& root : node_class_->key.roots)
         roots.push_back(root.str());
-      miss("dataset", "may hold " + dataset.str(), "declared for " + join(roots, ", "), false);
+      miss("dataset", "a place for " + dataset.str(), "one for " + join(roots, ", ") + " only",
+           false);
     }
   }
 

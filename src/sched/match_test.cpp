@@ -47,7 +47,10 @@ const MatchCase match_cases[] = {
     {"a: A100/80 norun", "vram=48",
      "permission: wanted an agent that may run jobs, has an agent for replication only"},
     {"a: A100/80 root models", "vram=48",
-     "dataset: wanted may hold jobs/test, has declared for models"},
+     "dataset: wanted a place for jobs/test, has one for models only"},
+    // Its own dataset is among the inputs of a job that goes on: said once.
+    {"a: A100/80 root models", "vram=48 jobs/test",
+     "dataset: wanted a place for jobs/test, has one for models only"},
     {"a: A100/80 os macos", "os=linux|freebsd", "os: wanted linux or freebsd, has macos"},
     {"a: A100/80 label slow", "labels=fast", "labels: wanted fast, has slow"},
     {"a: A100/80 ram 16", "memory=64", "memory: wanted 64 GB of RAM, has 16.0 GiB"},
@@ -72,7 +75,7 @@ const MatchCase match_cases[] = {
     // nomad#2620, dstack#4099: every clause, not the first.
     {"a: RTX_3080/10 os macos root models lost", "vram=48 gpu=A100 os=linux labels=x",
      "status: wanted up, has lost, silent for 0 ms [for now]\n"
-     "dataset: wanted may hold jobs/test, has declared for models\n"
+     "dataset: wanted a place for jobs/test, has one for models only\n"
      "os: wanted linux, has macos\n"
      "labels: wanted x, has none\n"
      "vram: wanted 48 GB per GPU, has RTX 3080 with 10 GB\n"

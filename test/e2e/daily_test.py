@@ -54,7 +54,7 @@ class ACommandAsAJob(DailyCase):
     def test_it_is_followed_to_its_end_and_what_it_left_can_be_looked_at(self):
         done = self.run_job("0.1", 3)
         self.assertEqual(done.stdout.splitlines()[:3], ["epoch 1", "epoch 2", "epoch 3"])
-        self.assertIn("train is succeeded", done.stderr)
+        self.assertIn("train has succeeded", done.stderr)
         self.run_job("0.2", 3)  # another job of the same script
         self.assertEqual([job["name"] for job in self.fleet.ask("jobs", "--all")["jobs"]], ["train", "train-2"])
 
@@ -100,7 +100,7 @@ class ACommandAsAJob(DailyCase):
         done = self.run_job(status=ERROR)
         self.assertEqual(done.stdout.splitlines()[0], "no")
         self.assertIn("exit code 7", done.stdout)
-        self.assertIn("train is failed", done.stderr)
+        self.assertIn("train has failed", done.stderr)
 
     def test_ctrl_c_leaves_it_running(self):
         child = subprocess.Popen(

@@ -49,6 +49,7 @@ Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
       if (snapshot.name == name) return FoundCheckpoint{node, &snapshot};
       known.push_back(snapshot.name);
     }
+  std::reverse(known.begin(), known.end());  // the newest are those that people mean
   std::string hint = abandoned_hint(m, job, name);
   return fail(ErrorCode::not_found,
               "job " + job.job.name.str() + " has no checkpoint @" +

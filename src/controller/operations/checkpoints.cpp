@@ -1,6 +1,8 @@
 // A job's checkpoints, its branches, and where the copies are.
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "controller/operations/handlers.hpp"
 #include "controller/operations/rows.hpp"
@@ -31,6 +33,12 @@ api::CheckpointRow row_of(const DesiredJob& job, const Dataset& dataset, const S
   row.used = snapshot.used;
   row.metrics = metrics_of(snapshot);
   return row;
+}
+
+/// Among those of one moment, in which a store that tells seconds may have taken several.
+std::uint64_t place_of(const api::CheckpointRow& row) {
+  if (!row.closing.empty()) return std::numeric_limits<std::uint64_t>::max();
+  return row.seq.value_or(0);
 }
 
 bool belongs_to(const DesiredJob& job, const Dataset& dataset) {
@@ -69,7 +77,7 @@ void handle(const Asked& asked, const api::ListCheckpoints& op) {
     reply.checkpoints.push_back(std::move(entry.second));
   std::stable_sort(reply.checkpoints.begin(), reply.checkpoints.end(),
                    [](const api::CheckpointRow& a, const api::CheckpointRow& b) {
-                     return a.created < b.created;
+                     return std::pair(a.created, place_of(a)) < std::pair(b.created, place_of(b));
                    });
   asked.reply(reply);
 }

@@ -26,11 +26,13 @@ struct Decision {
 Status may_go_on(const DesiredJob& job) {
   if (!job.is_terminal()) return {};
   const std::string& name = job.job.name.str();
-  if (job.outcome->state == JobState::succeeded)
-    return fail(ErrorCode::refused, "job " + name + " has succeeded; that never changes",
-                fmt::format("zedctl dispatch {} --again makes a new job", name));
-  return fail(ErrorCode::refused, "job " + name + " was cancelled for good",
-              fmt::format("zedctl dispatch {} --again makes a new job", name));
+  const bool succeeded = job.outcome->state == JobState::succeeded;
+  return fail(ErrorCode::refused,
+              "job " + name +
+                  (succeeded ? " has succeeded; that never changes" : " was cancelled for good"),
+              fmt::format("zedctl dispatch {} --again --from @CHECKPOINT makes a new job that "
+                          "begins there",
+                          name));
 }
 
 Status home_is_there(const Machine& m, const DesiredJob& job, bool force) {

@@ -62,6 +62,12 @@ Result<FoundCopy> files_of_dataset(const Machine& m, const DatasetName& dataset,
               hint_for(checkpoint, known, "snapshot"));
 }
 
+/// Not the roots, nor what Zed keeps for itself.
+bool is_for_people(const Dataset& dataset) {
+  return dataset.name.str().find('/') != std::string::npos &&
+         !dataset.name.str().starts_with("zed/") && dataset.property(property::branch_of).empty();
+}
+
 }  // namespace
 
 api::Place FoundCopy::place() const {
@@ -75,7 +81,7 @@ Result<DatasetName> find_dataset(const Machine& m, const std::string& typed) {
     for (const auto& entry : held.second) {
       if (entry.first.str() == typed) return entry.first;
       if (entry.first.leaf() == typed) by_leaf = entry.first;
-      known.push_back(entry.first.str());
+      if (is_for_people(entry.second)) known.push_back(entry.first.str());
     }
   if (by_leaf) return *by_leaf;
   return fail(ErrorCode::not_found,

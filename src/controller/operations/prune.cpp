@@ -1,7 +1,10 @@
 // Checkpoints that need not be kept, destroyed because a person says so.
 
+#include <set>
+
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "controller/copies.hpp"
 #include "controller/operations/daily.hpp"
 #include "repl/retention.hpp"
@@ -61,11 +64,12 @@ Pruning prepare(const Machine& m, const DesiredJob& job, const Retention& keep, 
   if (!branches)
     for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid()))
       add_share(m, node, *m.fleet.copy(node, job.dataset_uuid()), keep, node == job.home, pruning);
+  std::set<DatasetId> counted;
   for (const auto& [node, datasets] : m.fleet.view().datasets)
     if (branches && m.fleet.is_ready(node))
       for (const auto& [name, copy] : datasets)
         if (copy.property(property::branch_of) == job.dataset_uuid().str())
-          add_share(m, node, copy, keep, true, pruning);
+          add_share(m, node, copy, keep, counted.insert(copy.uuid).second, pruning);
   return pruning;
 }
 
@@ -111,9 +115,12 @@ void handle(const Asked& asked, const api::Prune& op) {
       return asked.refuse(ErrorCode::busy,
                           "a transfer runs on " + share.node.str() + " that may need them",
                           "zedctl transfers; try again when it is done");
-  asked.audit("job " + job->job.name.str(),
-              fmt::format("prune {} checkpoints, keeping {}", pruning.reply.pruned.size(),
-                          pruning.reply.keep));
+  std::set<std::string> names;  // a row is a copy on one node
+  for (const api::PruneRow& row : pruning.reply.pruned)
+    names.insert(row.dataset + row.snapshot);
+  asked.audit(
+      "job " + job->job.name.str(),
+      fmt::format("prune {}, keeping {}", plural(names.size(), "snapshot"), pruning.reply.keep));
   go_on(asked, pruning, 0);
 }
 

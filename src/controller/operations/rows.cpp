@@ -66,6 +66,7 @@ std::map<std::string, std::string> metrics_of(const Snapshot& snapshot) {
       property::status,  property::generation, property::timeline, property::lineage,
       property::parent,  property::id,         property::job,      property::seq,
       property::metrics, property::closing,    property::intent,   property::branch_of,
+      property::code,    property::data,
       "request"};  // the job's number of its request (docs/agent.md)
   for (const auto& [key, value] : snapshot.properties)
     if (!own.contains(key)) metrics.emplace(key, value);

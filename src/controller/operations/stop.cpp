@@ -33,9 +33,10 @@ void handle(const Asked& asked, const api::StopJob& op) {
   if (job->outcome && job->outcome->state == JobState::stopped)
     return reply_with_row(asked, job->job.id);  // done already
   if (job->is_over())
-    return asked.refuse(
-        ErrorCode::refused,
-        fmt::format("job {} has {} already", job->job.name.str(), to_string(job->outcome->state)));
+    return asked.refuse(ErrorCode::refused,
+                        fmt::format("job {} {} {} already", job->job.name.str(),
+                                    job->outcome->state == JobState::cancelled ? "was" : "has",
+                                    to_string(job->outcome->state)));
   if (job->wanted == Wanted::cancel)
     return asked.refuse(ErrorCode::refused,
                         "job " + job->job.name.str() + " is being cancelled already");
