@@ -11,6 +11,7 @@ Needs root (network namespace, taps), qemu-system-x86 and the image that test/la
 run in software emulation: a `zfs` command takes about a fifth of a second.
 """
 
+import atexit
 import base64
 import os
 import pathlib
@@ -30,6 +31,8 @@ LONGEST_SCRIPT = 24_000
 ACKNOWLEDGED_SECONDS = 30
 TRIES = 8
 PATIENCE = 600  # seconds, for everything that takes seconds where nobody else wants the processor
+
+signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it still switches its machines off
 
 
 class LabError(AssertionError):
@@ -317,6 +320,8 @@ class Fleet:
     def __init__(self, branch="2.1", payload=None, networked=True):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="zed-lab-"))
         self.machines = []
+        self.closed = False
+        atexit.register(self.close)  # unittest runs no cleanups after Ctrl-C
         self.networked = networked
         self.namespace = f"zed-lab-{os.getpid()}"
         self.taps = set()
@@ -337,6 +342,9 @@ class Fleet:
         self.close()
 
     def close(self):
+        if self.closed:
+            return
+        self.closed = True
         for machine in self.machines:
             machine.stop()
         if self.networked:

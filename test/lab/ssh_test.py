@@ -3,62 +3,24 @@
     Zed.ZFS.Replicate.sync_to_remote("nvme/models/llama-finetune@v1", "root@workstation",
                                      "tank/models/llama-finetune")
 
-The workstation has OpenZFS, OpenSSH and nothing of Zed's. OpenSSH's server comes from Debian's archive
-into build/lab, because the machine that builds has none.
+The workstation has OpenZFS, OpenSSH and nothing of Zed's.
 """
 
 import json
 import pathlib
-import shutil
-import subprocess
 import tempfile
 import unittest
 
 from daemons import Daemons, payload
-from fleet import ROOT, Fleet, libraries
+from fleet import Fleet
 from lab_case import wait_for
+from openssh import start_sshd, with_ssh
 
-KEEP = ROOT / "build" / "lab" / "openssh"
 MODEL = "nvme/models/llama-finetune"
 TARGET = "tank/models/llama-finetune"
 PATIENCE = 600  # an emulated machine takes seconds for each handshake, and more on a busy one
 SLOW_LINK = 2  # megabits a second: the wide increment takes 8 s
 WIDE_BYTES = 2_000_000
-
-
-def openssh():
-    """A folder with sshd and what it needs that this machine lacks."""
-    if not (KEEP / "usr" / "sbin" / "sshd").exists():
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["apt-get", "download", "-q", "openssh-server", "libwrap0"], cwd=folder, check=True)
-            for package in pathlib.Path(folder).glob("*.deb"):
-                subprocess.run(["dpkg", "-x", package, KEEP], check=True)
-    return KEEP
-
-
-def with_ssh(made, folder):
-    """Adds both ends of ssh and a pair of keys to what the machines get."""
-    there = openssh()
-    for name in ("client", "host"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    made.program(shutil.which("ssh"))
-    made.program(there / "usr" / "sbin" / "sshd")
-    for library in there.rglob("libwrap.so.0*"):
-        made.add(f"/lib/x86_64-linux-gnu/{library.name}", library.resolve())
-        for needed in libraries(library):
-            made.add(needed, pathlib.Path(needed).resolve())
-    for name in ("client", "client.pub", "host"):
-        made.add(f"/keys/{name}", folder / name)
-    made.add("/keys/known", f"10.9.0.11 {(folder / 'host.pub').read_text()}")
-    made.add(
-        "/setup",
-        "mkdir -p /root/.ssh /run/sshd /usr/bin; chmod 700 /root /root/.ssh; cp /keys/known /root/.ssh/known_hosts;"
-        "cp /keys/client /root/.ssh/id_ed25519; cp /keys/client.pub /root/.ssh/authorized_keys;"
-        "chmod 600 /root/.ssh/* /keys/*; chown -R 0:0 /root /keys; cp /zed/bin/ssh /bin/ssh;"
-        "echo 'sshd:x:74:74::/run/sshd:/bin/false' >> /etc/passwd; echo 'sshd:x:74:' >> /etc/group;"
-        "echo 10.9.0.11 workstation >> /etc/hosts\n",
-    )
-    return made
 
 
 class SshTest(unittest.TestCase):
@@ -70,20 +32,12 @@ class SshTest(unittest.TestCase):
         cls.addClassCleanup(cls.fleet.close)
         cls.server = cls.fleet.machine("server", pool="nvme", memory=1024)
         cls.workstation = cls.fleet.machine("workstation", pool="tank")
-        cls.start_sshd()
+        start_sshd(cls.workstation)
         cls.daemons = Daemons(cls.server)
         cls.addClassCleanup(cls.daemons.close)
         cls.daemons.start_controller()
         cls.daemons.start_agent(cls.server)
         wait_for("the agent joins", lambda: any(row["joined"] for row in cls.daemons.ask("nodes")["nodes"]))
-
-    @classmethod
-    def start_sshd(cls):
-        cls.workstation.run(
-            "setsid /zed/bin/sshd -f /dev/null -h /keys/host -o UsePAM=no -o PidFile=/run/sshd.pid"
-            " -o StrictModes=no -E /run/sshd.log; sleep 1; cat /run/sshd.log"
-        )
-        cls.workstation.wait_for("grep -qi :0016 /proc/net/tcp")
 
     def sync(self, word, host="root@10.9.0.11"):
         return self.daemons.zedctl(f"sync {MODEL}@{word} {host} {TARGET}", PATIENCE)
