@@ -100,12 +100,16 @@ struct ImportFiles {
   friend bool operator==(const ImportFiles&, const ImportFiles&) = default;
 };
 
-/// The source's half of a transfer.
+/// The sender's half of a transfer. In a chain each node in the middle has one transfer's receiving
+/// half and the next one's sending half, and hands the bytes over while they arrive.
 struct SendSnapshot {
   static constexpr std::string_view tag = "send-snapshot";
   Ticket ticket;
+  /// The ticket of the receive on this node whose bytes are passed on. None: read from the store.
+  std::optional<TransferId> through = {};
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("ticket", self.ticket);
+    visit("through", self.through);
   }
   friend bool operator==(const SendSnapshot&, const SendSnapshot&) = default;
 };
@@ -115,9 +119,12 @@ struct ReceiveSnapshot {
   static constexpr std::string_view tag = "receive-snapshot";
   Ticket ticket;
   Properties dataset_properties;  ///< what the replica's own properties become
+  /// The ticket of the send on this node that waits for these bytes. None: nobody does.
+  std::optional<TransferId> passes_to = {};
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("ticket", self.ticket);
     visit("dataset_properties", self.dataset_properties);
+    visit("passes_to", self.passes_to);
   }
   friend bool operator==(const ReceiveSnapshot&, const ReceiveSnapshot&) = default;
 };

@@ -2,6 +2,7 @@
 // Blocks of bytes handed from one thread to another, so that a disk and a socket work at once
 // instead of in turns. Bounded: whoever is ahead waits. Emptied blocks go back to be filled again.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
 
 namespace zed::stream {
 
@@ -38,6 +40,23 @@ public:
     blocks_.push_back(std::move(block));
     changed_.notify_all();
     return true;
+  }
+  enum class Put {
+    taken,
+    full,     ///< there was no room in time; the block is dropped
+    refused,  ///< the taker has given up, or the pipe has ended
+  };
+  /// The same, but for no longer than `limit`.
+  Put put_within(Block block, Millis limit) {
+    std::unique_lock lock(mutex_);
+    const bool done = changed_.wait_for(lock, std::chrono::milliseconds(limit.value), [this] {
+      return closed_ || ended_ || blocks_.size() < most_blocks;
+    });
+    if (!done) return Put::full;
+    if (closed_ || ended_) return Put::refused;
+    blocks_.push_back(std::move(block));
+    changed_.notify_all();
+    return Put::taken;
   }
   /// Nothing more comes; what was put is still taken.
   void end() {

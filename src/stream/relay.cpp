@@ -18,22 +18,6 @@ struct ResumeRequest {
   }
 };
 
-/// What the sender announces.
-struct StreamHeader {
-  CheckpointId snapshot;
-  std::string name;
-  Properties properties;
-  Bytes total;
-  Bytes resumed_at;
-  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
-    visit("snapshot", self.snapshot);
-    visit("name", self.name);
-    visit("properties", self.properties);
-    visit("total", self.total);
-    visit("resumed_at", self.resumed_at);
-  }
-};
-
 Result<Snapshot> find_snapshot(env::Store& store, const Ticket& ticket) {
   ZED_TRY(Dataset dataset, store.inspect(ticket.dataset));
   if (dataset.uuid != ticket.uuid)
@@ -140,21 +124,22 @@ private:
   std::thread thread_;  // last: it uses the others
 };
 
-Result<Outcome> send_all(env::Store& store, const Ticket& ticket, FrameSocket& socket,
-                         const ReportProgress& report, const Pause& pause) {
-  ZED_TRY(Snapshot snapshot, find_snapshot(store, ticket));
+/// Where a sender's bytes come from: the next block, empty at the end.
+using NextBlock = std::function<Result<std::span<const std::byte>>()>;
+
+Result<std::string> asked_token(FrameSocket& socket) {
   ZED_TRY(Value asked, socket.receive_json());
   ZED_TRY(ResumeRequest request, from_value<ResumeRequest>(asked));
-  env::SendRequest send{ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, request.resume};
-  ZED_TRY(auto source, store.send(send));
-  StreamHeader header{snapshot.id, snapshot.name, snapshot.properties, source->total(),
-                      source->resumed_at()};
-  ZED_CHECK(socket.send_json(to_value(header)));
+  return request.resume;
+}
+
+/// Everything after the header, until the other end has stored it.
+Result<Outcome> send_blocks(const NextBlock& next, const Ticket& ticket, const StreamHeader& header,
+                            FrameSocket& socket, const ReportProgress& report, const Pause& pause) {
   Throttle throttle(ticket.max_rate, monotonic_now());
-  ReadAhead blocks(*source, ticket.max_rate ? std::size_t{64} << 10 : longest_data_frame);
   Bytes moved;
   for (;;) {
-    ZED_TRY(auto block, blocks.next());
+    ZED_TRY(auto block, next());
     if (block.empty()) break;
     ZED_CHECK(socket.check_for_error());
     ZED_CHECK(socket.send(FrameKind::data, block));
@@ -171,10 +156,50 @@ Result<Outcome> send_all(env::Store& store, const Ticket& ticket, FrameSocket& s
   return Outcome{moved, std::nullopt};
 }
 
+Result<Outcome> send_all(env::Store& store, const Ticket& ticket, FrameSocket& socket,
+                         const ReportProgress& report, const Pause& pause) {
+  ZED_TRY(Snapshot snapshot, find_snapshot(store, ticket));
+  ZED_TRY(std::string token, asked_token(socket));
+  env::SendRequest send{ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, token};
+  ZED_TRY(auto source, store.send(send));
+  StreamHeader header{snapshot.id,     snapshot.name,        snapshot.properties,
+                      source->total(), source->resumed_at(), 0};
+  ZED_CHECK(socket.send_json(to_value(header)));
+  ReadAhead blocks(*source, ticket.max_rate ? std::size_t{64} << 10 : longest_data_frame);
+  return send_blocks([&blocks] { return blocks.next(); }, ticket, header, socket, report, pause);
+}
+
+Result<Outcome> pass_all(Passing& passing, const Ticket& ticket, FrameSocket& socket,
+                         const ReportProgress& report, const Pause& pause) {
+  ZED_TRY(std::string token, asked_token(socket));
+  if (!token.empty())
+    return fail(ErrorCode::conflict,
+                ticket.target.str() + " has a part already, and what is passed on begins anew",
+                "it goes on from its part by itself");
+  ZED_TRY(StreamHeader header, passing.join([&socket] { socket.stop(); }));
+  if (header.snapshot != ticket.snapshot)
+    return fail(ErrorCode::conflict, "another snapshot is passed on than the ticket names");
+  ++header.hop;
+  ZED_CHECK(socket.send_json(to_value(header)));
+  return send_blocks([&passing] { return passing.next(); }, ticket, header, socket, report, pause);
+}
+
+/// The next hop begins where this one does, or not at all: a stream cannot be joined in its middle.
+void refuse_part(Passing*& passing) {
+  if (passing == nullptr) return;
+  passing->decline({ErrorCode::conflict,
+                    "the node that passes it on has a part already, and what follows is no whole "
+                    "stream",
+                    {},
+                    {}});
+  passing = nullptr;
+}
+
 Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, FrameSocket& socket,
-                            const ReportProgress& report) {
+                            const ReportProgress& report, Passing* passing) {
   const Ticket& ticket = request.ticket;
   ZED_TRY(std::string token, store.resume_token(ticket.target_dataset, ticket.snapshot));
+  if (!token.empty()) refuse_part(passing);
   ZED_CHECK(socket.send_json(to_value(ResumeRequest{token})));
   ZED_TRY(Value announced, socket.receive_json());
   ZED_TRY(StreamHeader header, from_value<StreamHeader>(announced));
@@ -188,6 +213,11 @@ Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, F
                               ticket.kind,
                               header.total - header.resumed_at};
   ZED_TRY(auto sink, store.receive(receive));
+  // Meanwhile the sender fills what lies between, and waits.
+  if (passing != nullptr && passing->wait_for_taker())
+    passing->announce(header);
+  else
+    passing = nullptr;
   WriteBehind writer(*sink);
   Bytes moved;
   Frame frame;
@@ -197,9 +227,12 @@ Result<Outcome> receive_all(env::Store& store, const TransferRequest& request, F
     if (frame.kind != FrameKind::data)
       return fail(ErrorCode::corrupt, "expected data from the sender");
     moved += Bytes{static_cast<std::int64_t>(frame.payload.size())};
+    if (passing != nullptr) passing->put(frame.payload);
     ZED_CHECK(writer.put(frame.payload));
     report(header.resumed_at + moved, header.total);
   }
+  // The next node verifies for itself; it need not wait until this one has.
+  if (passing != nullptr) passing->end();
   ZED_CHECK(writer.finish());
   ZED_TRY(Snapshot snapshot, sink->finish());
   Value stored = Value::map();
@@ -224,10 +257,25 @@ Result<Outcome> send_snapshot(env::Store& store, const Ticket& ticket, FrameSock
                            ticket.target.str());
 }
 
+Result<Outcome> pass_on(Passing& passing, const Ticket& ticket, FrameSocket& socket,
+                        const ReportProgress& report, const Pause& pause) {
+  auto result = pass_all(passing, ticket, socket, report, pause);
+  passing.leave();
+  // The connection that was cut says only that it was.
+  if (!result)
+    if (auto why = passing.spliced()) result = fail(*why);
+  return with_farewell(std::move(result), socket,
+                       "pass " + ticket.dataset.str() + "@" + ticket.snapshot_name + " on to " +
+                           ticket.target.str());
+}
+
 Result<Outcome> receive_snapshot(env::Store& store, const TransferRequest& request,
-                                 FrameSocket& socket, const ReportProgress& report) {
+                                 FrameSocket& socket, const ReportProgress& report,
+                                 Passing* passing) {
   const Ticket& ticket = request.ticket;
-  return with_farewell(receive_all(store, request, socket, report), socket,
+  auto result = receive_all(store, request, socket, report, passing);
+  if (!result && passing != nullptr) passing->fail(result.error());
+  return with_farewell(std::move(result), socket,
                        "receive " + ticket.target_dataset.str() + "@" + ticket.snapshot_name +
                            " from " + ticket.source.str());
 }

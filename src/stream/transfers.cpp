@@ -87,6 +87,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
     net::Timer dial_timer;
     net::Timer meeting_timer;
     std::shared_ptr<Running> running;
+    std::shared_ptr<Passing> passing;  ///< with the other half of a chain through this node
   };
   /// A connection that has not shown its ticket.
   struct Stranger {
@@ -117,6 +118,8 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
            std::optional<StreamHello> hello);
   void finished(const StepId& step, Result<Outcome> result);
   void end(const StepId& step, Result<Outcome> result);
+  std::shared_ptr<Passing> passing_of(const TransferRequest& request);
+  static void leave_chain(const Entry& entry, const Error& why);
   std::size_t begun_count() const;
   net::Exposure exposure() const {
     return options.tls ? net::Exposure::encrypted : options.exposure;
@@ -129,6 +132,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   net::RefusalLog refusals;
   std::optional<net::Listener> listener;
   std::map<StepId, Entry> entries;
+  std::map<TransferId, std::weak_ptr<Passing>> passings;  ///< by the ticket of what is sent
   std::deque<StepId> waiting;
   std::map<net::Lobby::Id, std::unique_ptr<Stranger>> strangers;
   net::Lobby lobby{most_strangers};
@@ -301,7 +305,7 @@ void Transfers::Core::run(Entry& entry, net::Connection::Released connection,
   entry.running =
       std::make_shared<Running>(std::move(connection), options.silence, std::move(already_read));
   auto work = [weak = weak_from_this(), &shared_loop = loop, &shared_store = store,
-               request = entry.request, running = entry.running, hello] {
+               request = entry.request, running = entry.running, passing = entry.passing, hello] {
     ProgressMeter meter;
     ReportProgress report = [&](Bytes done, Bytes total) {
       Bytes rate;
@@ -313,9 +317,11 @@ void Transfers::Core::run(Entry& entry, net::Connection::Released connection,
     Pause pause = [&](Millis wait) { return running->pause(wait); };
     auto transfer = [&]() -> Result<Outcome> {
       if (hello) ZED_CHECK(running->socket.introduce(*hello, other_end(request)));
-      return request.sends
-                 ? send_snapshot(shared_store, request.ticket, running->socket, report, pause)
-                 : receive_snapshot(shared_store, request, running->socket, report);
+      FrameSocket& socket = running->socket;
+      if (!request.sends)
+        return receive_snapshot(shared_store, request, socket, report, passing.get());
+      return passing ? pass_on(*passing, request.ticket, socket, report, pause)
+                     : send_snapshot(shared_store, request.ticket, socket, report, pause);
     };
     auto result = transfer();
     shared_loop.post([weak, step = request.step, result = std::move(result)]() mutable {
@@ -332,8 +338,32 @@ void Transfers::Core::finished(const StepId& step, Result<Outcome> result) {
   end(step, std::move(result));
 }
 
+/// The relay point of a transfer that belongs to a chain through this node, whichever of its two
+/// halves comes first; none for any other.
+std::shared_ptr<Passing> Transfers::Core::passing_of(const TransferRequest& request) {
+  std::erase_if(passings, [](const auto& item) { return item.second.expired(); });
+  if (request.sends ? !request.through : !request.passes_to) return nullptr;
+  auto& known = passings[request.sends ? request.ticket.id : *request.passes_to];
+  auto passing = known.lock();
+  if (!passing) known = passing = std::make_shared<Passing>(options.passing);
+  if (!request.sends) passing->expect();
+  return passing;
+}
+
+void Transfers::Core::leave_chain(const Entry& entry, const Error& why) {
+  if (!entry.passing) return;
+  if (entry.request.sends)
+    entry.passing->leave();
+  else
+    entry.passing->fail(why);
+}
+
 void Transfers::Core::end(const StepId& step, Result<Outcome> result) {
-  if (entries.erase(step) == 0) return;
+  auto entry = entries.find(step);
+  if (entry == entries.end()) return;
+  leave_chain(entry->second,
+              result ? Error{ErrorCode::unavailable, "it is over", {}, {}} : result.error());
+  entries.erase(entry);
   handlers.ended(step, std::move(result));
   begin_next();
 }
@@ -343,6 +373,7 @@ Transfers::Transfers(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 Transfers::~Transfers() {
   for (auto& item : core_->entries) {
     if (!item.second.running) continue;
+    Core::leave_chain(item.second, {ErrorCode::cancelled, "the agent ends", {}, {}});
     item.second.running->cancel();
     item.second.running->thread.join();
   }
@@ -369,6 +400,7 @@ void Transfers::start(TransferRequest request) {
   StepId step = request.step;
   auto [entry, added] = core_->entries.try_emplace(step, core_->loop);
   if (!added) return;
+  entry->second.passing = core_->passing_of(request);
   entry->second.request = std::move(request);
   core_->waiting.push_back(step);
   core_->begin_next();
@@ -377,10 +409,12 @@ void Transfers::start(TransferRequest request) {
 void Transfers::cancel(const StepId& step) {
   auto entry = core_->entries.find(step);
   if (entry == core_->entries.end()) return;
+  const Error why{ErrorCode::cancelled, "the transfer was cancelled", {}, {}};
+  Core::leave_chain(entry->second, why);
   if (entry->second.running)
     entry->second.running->cancel();
   else
-    core_->end(step, fail(ErrorCode::cancelled, "the transfer was cancelled"));
+    core_->end(step, fail(why));
 }
 
 }  // namespace zed::stream

@@ -10,6 +10,7 @@
 #include "net/endpoint.hpp"
 #include "net/loop.hpp"
 #include "net/tls.hpp"
+#include "stream/passing.hpp"
 
 namespace zed::stream {
 
@@ -18,6 +19,10 @@ struct TransferRequest {
   bool sends = true;
   Ticket ticket;
   PropertyChanges dataset_changes;  ///< receive: set together with the snapshot
+  /// send: the bytes that the receive of that ticket gets here are passed on while they arrive.
+  std::optional<TransferId> through = {};
+  /// receive: they are also handed to the send of that ticket. Either may be started first.
+  std::optional<TransferId> passes_to = {};
 };
 
 struct Outcome {
@@ -38,6 +43,7 @@ struct TransferOptions {
   std::size_t most_at_once = 8;         ///< more wait for their turn
   Millis silence = seconds(60);         ///< the longest wait for the other end once connected
   Millis meeting = seconds(60);         ///< the longest wait for the two ends to meet
+  PassingLimits passing = {};           ///< of chains through this node
 };
 
 /// Loop's thread only; handlers run there. The store is called from worker threads.
