@@ -235,6 +235,8 @@ struct StartTransfer {
   /// receive: what to store durably before, and set after. send: what the header carries.
   Properties snapshot_properties;
   PropertyChanges dataset_changes;
+  std::optional<TransferId> through = {};    ///< send: of the receive whose bytes are passed on
+  std::optional<TransferId> passes_to = {};  ///< receive: of the send that waits for them
 };
 struct CancelTransfer {
   StepId step;

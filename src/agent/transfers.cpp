@@ -128,6 +128,43 @@ Status check_send(const Machine& m, const Ticket& ticket, const std::optional<Da
   return {};
 }
 
+/// The transfer here that has this ticket and this role, if it is known.
+Transfer* find_transfer(Machine& m, const TransferId& ticket, StartTransfer::Role role) {
+  for (auto& [id, transfer] : m.transfers)
+    if (transfer.ticket.id == ticket && transfer.role == role && !transfer.to_host)
+      return &transfer;
+  return nullptr;
+}
+
+/// What is passed on is not here yet, and perhaps its dataset is not: the receive that it belongs
+/// to is checked against the store, this half against that receive. Either order comes first.
+Status check_pass(const Machine& m, const SendSnapshot& action, const std::optional<Dataset>& there,
+                  const Transfer* receive) {
+  const Ticket& ticket = action.ticket;
+  ZED_CHECK(check_room(m));
+  if (ticket.source != m.name)
+    return fail(ErrorCode::invalid, "the ticket's source is " + ticket.source.str(), plans_again);
+  if (receive != nullptr &&
+      (receive->dataset != ticket.dataset || receive->ticket.uuid != ticket.uuid ||
+       receive->ticket.snapshot != ticket.snapshot || receive->ticket.base != ticket.base ||
+       receive->ticket.timeline != ticket.timeline || receive->ticket.kind != ticket.kind))
+    return fail(ErrorCode::invalid, "what is received here is not what the ticket passes on",
+                plans_again);
+  if (receive != nullptr && receive->cancelled)
+    return fail(ErrorCode::unavailable, "what was to be passed on is no longer received here",
+                plans_again);
+  if (!there) return {};
+  const bool only_partial = there->uuid.is_nil() && there->snapshots.empty();
+  return only_partial ? Status{} : check_copy(m, ticket, *there);
+}
+
+/// A receive that does not begin: who waits for its bytes need not wait.
+void leave_chain(Machine& m, const std::optional<TransferId>& passes_to) {
+  if (!passes_to) return;
+  if (Transfer* send = find_transfer(m, *passes_to, StartTransfer::Role::send))
+    cancel_transfer(m, *send, "what was to be passed on is not received here");
+}
+
 bool is_receiving(const Machine& m, const DatasetName& dataset) {
   return std::any_of(m.transfers.begin(), m.transfers.end(), [&](const auto& entry) {
     return entry.second.dataset == dataset && entry.second.role == StartTransfer::Role::receive;
@@ -301,20 +338,47 @@ void release_left_holds(Machine& m) {
     }
 }
 
+namespace {
+
+StartTransfer start_of(const Step& step, StartTransfer::Role role, const Ticket& ticket) {
+  StartTransfer start;
+  start.step = step->step().id;
+  start.role = role;
+  start.ticket = ticket;
+  return start;
+}
+
+void pass_snapshot_on(Machine& m, const Turn& turn, const Step& step, const SendSnapshot& action,
+                      const std::optional<Dataset>& there) {
+  const Transfer* receive = find_transfer(m, *action.through, StartTransfer::Role::receive);
+  if (auto fit = check_pass(m, action, there, receive); !fit) return step->fail(fit.error());
+  if (there) learn(m, *there);
+  StartTransfer start = start_of(step, StartTransfer::Role::send, action.ticket);
+  start.through = action.through;
+  prepare(m, turn, step, std::move(start));
+}
+
+void send_from_store(Machine& m, const Turn& turn, const Step& step, const Ticket& ticket,
+                     const std::optional<Dataset>& there) {
+  if (auto fit = check_send(m, ticket, there); !fit) return step->fail(fit.error());
+  learn(m, *there);
+  StartTransfer start = start_of(step, StartTransfer::Role::send, ticket);
+  start.snapshot_properties = there->find(ticket.snapshot)->properties;
+  // A snapshot that a person took carries no id; on every other node it has to.
+  start.snapshot_properties.emplace(property::id, ticket.snapshot.str());
+  prepare(m, turn, step, std::move(start));
+}
+
+}  // namespace
+
 void send_snapshot(Machine& m, const Step& step, const SendSnapshot& action) {
-  const Ticket ticket = action.ticket;
-  with_checked(m, step, ticket.dataset,
-               [&m, step, ticket](Turn turn, std::optional<Dataset> there) {
-                 if (auto fit = check_send(m, ticket, there); !fit) return step->fail(fit.error());
-                 learn(m, *there);
-                 StartTransfer start;
-                 start.step = step->step().id;
-                 start.role = StartTransfer::Role::send;
-                 start.ticket = ticket;
-                 start.snapshot_properties = there->find(ticket.snapshot)->properties;
-                 // A snapshot that a person took carries no id; on every other node it has to.
-                 start.snapshot_properties.emplace(property::id, ticket.snapshot.str());
-                 prepare(m, turn, step, std::move(start));
+  with_checked(m, step, action.ticket.dataset,
+               [&m, step, action](const Turn& turn, const std::optional<Dataset>& there) {
+                 // What has arrived meanwhile is sent like anything else.
+                 const bool is_here = there && there->find(action.ticket.snapshot) != nullptr;
+                 if (action.through && !is_here)
+                   return pass_snapshot_on(m, turn, step, action, there);
+                 send_from_store(m, turn, step, action.ticket, there);
                });
 }
 
@@ -324,15 +388,18 @@ void receive_snapshot(Machine& m, const Step& step, const ReceiveSnapshot& actio
                [&m, step, ticket, action](Turn turn, std::optional<Dataset> there) {
                  bool arrived =
                      there && there->uuid == ticket.uuid && there->find(ticket.snapshot) != nullptr;
-                 if (arrived) return step->succeed(ticket.snapshot);
-                 if (auto fit = check_receive(m, ticket, there); !fit)
+                 if (arrived) {
+                   leave_chain(m, action.passes_to);
+                   return step->succeed(ticket.snapshot);
+                 }
+                 if (auto fit = check_receive(m, ticket, there); !fit) {
+                   leave_chain(m, action.passes_to);
                    return step->fail(fit.error());
+                 }
                  if (there) learn(m, *there);
-                 StartTransfer start;
-                 start.step = step->step().id;
-                 start.role = StartTransfer::Role::receive;
-                 start.ticket = ticket;
+                 StartTransfer start = start_of(step, StartTransfer::Role::receive, ticket);
                  start.dataset_changes = replica_changes(action, there);
+                 start.passes_to = action.passes_to;
                  // Somebody destroyed the snapshot that the replica's files were: they are nobody's
                  // work, and nothing could follow on them.
                  const bool astray = there && there->changed && there->newest() != nullptr;

@@ -200,6 +200,109 @@ TEST(Transfers, ACancelledStepEndsItsTransfer) {
   EXPECT_EQ(b.answer_to(step)->error->code, ErrorCode::cancelled);
 }
 
+/// The middle of a chain laptop -> server -> workstation.
+struct Middle {
+  Middle() {
+    into.passes_to = id<TransferId>("next");
+    on.ticket.id = *into.passes_to;
+    on.ticket.source = node("server");
+    on.ticket.target = node("workstation");
+  }
+  ReceiveSnapshot into{ticket_of("v1"), {{property::uuid, model_uuid.str()}}};
+  SendSnapshot on{ticket_of("v1"), ticket_of("v1").id};
+};
+
+TEST(Chains, WhatIsStillReceivedIsPassedOnWhicheverOrderComesFirst) {
+  for (const bool receive_first : {true, false}) {
+    Bench b;
+    b.start();
+    const Middle middle;
+    if (receive_first) b.order(middle.into);
+    EXPECT_FALSE(b.order(middle.on)) << "nothing is here yet, and that is no reason to refuse";
+    if (!receive_first) b.order(middle.into);
+    ASSERT_EQ(b.transfers.size(), 2u);
+    const StartTransfer& receive = b.transfers[receive_first ? 0 : 1];
+    const StartTransfer& send = b.transfers[receive_first ? 1 : 0];
+    EXPECT_EQ(send.role, StartTransfer::Role::send);
+    EXPECT_EQ(send.through, middle.into.ticket.id);
+    EXPECT_EQ(receive.passes_to, middle.on.ticket.id);
+    make_model(b);
+    b.feed(TransferEnded{receive.step,
+                         TransferOutcome{Bytes{10}, b.seen("models/llama").snapshots.at(0)}});
+    b.feed(TransferEnded{send.step, TransferOutcome{Bytes{10}, {}}});
+    EXPECT_FALSE(b.answer_to(receive.step)->error);
+    EXPECT_EQ(b.answer_to(send.step)->moved, Bytes{10});
+  }
+}
+
+TEST(Chains, WhatHasArrivedIsSentFromTheStore) {
+  Bench b;
+  make_model(b);
+  b.start();
+  b.order(Middle{}.on);
+  ASSERT_EQ(b.transfers.size(), 1u);
+  EXPECT_FALSE(b.transfers[0].through);
+  EXPECT_FALSE(b.store.destroy_snapshot(SnapshotName{model, "v1"})) << "held like any other";
+}
+
+TEST(Chains, AReceiveThatIsRefusedEndsWhatWaitsForIt) {
+  Bench b;
+  b.start();
+  Middle middle;
+  b.order(middle.on);
+  const StepId send = b.last_step();
+  middle.into.ticket.base = id<CheckpointId>("v0");
+  EXPECT_EQ(b.order(middle.into)->error->code, ErrorCode::stale);
+  ASSERT_TRUE(b.answer_to(send));
+  EXPECT_EQ(b.answer_to(send)->error->code, ErrorCode::cancelled);
+}
+
+TEST(Chains, OnlyWhatTheReceiveBringsIsPassedOn) {
+  Bench b;
+  b.start();
+  const Middle middle;
+  b.order(middle.into);
+  auto code = [&](const Ticket& ticket) {
+    return b.order(SendSnapshot{ticket, middle.on.through})->error.value().code;
+  };
+  Ticket other = middle.on.ticket;
+  other.snapshot = id<CheckpointId>("v9");
+  EXPECT_EQ(code(other), ErrorCode::invalid);
+  other = middle.on.ticket;
+  other.uuid = id<DatasetId>("x");
+  EXPECT_EQ(code(other), ErrorCode::invalid);
+  other = middle.on.ticket;
+  other.source = node("laptop");
+  EXPECT_EQ(code(other), ErrorCode::invalid);
+  EXPECT_EQ(b.transfers.size(), 1u);
+}
+
+TEST(Chains, AForkEndsBothHalves) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.job_commits(1);
+  b.job_exits();
+  must(b.store.set(b.dataset(), {{property::home, "laptop"}}));
+  const Dataset there = b.seen("jobs/train");
+  Middle middle;
+  for (Ticket* ticket : {&middle.into.ticket, &middle.on.ticket}) {
+    ticket->dataset = ticket->target_dataset = b.dataset();
+    ticket->uuid = there.uuid;
+    ticket->timeline = gen(1);
+    ticket->base = there.newest()->id;
+    ticket->snapshot = id<CheckpointId>("epoch-2");
+  }
+  b.transfers_obey = false;
+  EXPECT_FALSE(b.order(middle.into));
+  EXPECT_FALSE(b.order(middle.on));
+  ASSERT_EQ(b.transfers.size(), 2u);
+  ApplyFork fork = b.fork_at("epoch-1", 5);
+  fork.home = node("laptop");
+  EXPECT_FALSE(b.order(fork));
+  EXPECT_EQ(b.cancels.size(), 2u);
+}
+
 TEST(Transfers, CodeIsImportedInTurnAndFoundByItsContent) {
   Bench b;
   b.start();

@@ -60,7 +60,7 @@ struct AgentShell::Performer {
 
   void operator()(const agent::StartTransfer& e) const {
     bool sends = e.role == agent::StartTransfer::Role::send;
-    shell.transfers_->start({e.step, sends, e.ticket, e.dataset_changes});
+    shell.transfers_->start({e.step, sends, e.ticket, e.dataset_changes, e.through, e.passes_to});
   }
   void operator()(const agent::StartHostSend& e) const { shell.send_to_host(e); }
   void operator()(const agent::CancelTransfer& e) const {
