@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/copies.hpp"
 #include "controller/imports.hpp"
 #include "controller/machine.hpp"
 #include "controller/queueing.hpp"
@@ -187,7 +188,9 @@ struct MessageHandler {
     m.steps.progress(progress);
     auto live = m.steps.all().find(progress.step);
     if (live == m.steps.all().end()) return;
-    if (auto* receive = std::get_if<ReceiveSnapshot>(&live->second.step.action))
+    // What is passed on comes at the pace of the slowest hop before it.
+    auto* receive = std::get_if<ReceiveSnapshot>(&live->second.step.action);
+    if (receive != nullptr && !live->second.passed_on)
       m.rates.note(receive->ticket.source, receive->ticket.target, progress.rate);
   }
   void operator()(const JournalStored& stored) const {
@@ -223,11 +226,20 @@ void on_transfer_done(Machine& m, const NeedOutcome& outcome) {
            outcome.step.node.str() + " -> " + host->destination + ":" + host->target + ", " +
                show(outcome.moved));
   if (receive == nullptr && send == nullptr) return;
-  const Ticket& way = receive != nullptr ? receive->ticket : send->ticket;
-  m.rates.finished(way.source, way.target, outcome.moved, outcome.took, m.now.wall);
   const Ticket& ticket = receive != nullptr ? receive->ticket : send->ticket;
   m.tell("transfer", ticket.dataset.str() + "@" + ticket.snapshot_name,
-         ticket.source.str() + " -> " + ticket.target.str() + ", " + show(outcome.moved));
+         ticket.source.str() + " -> " + ticket.target.str() + ", " + show(outcome.moved) +
+             (outcome.passed_on ? ", passed on while it arrived there" : ""));
+  if (!outcome.passed_on)
+    m.rates.finished(ticket.source, ticket.target, outcome.moved, outcome.took, m.now.wall);
+}
+
+/// What failed because the hop before it did says nothing of its own link.
+void on_hop_failed(Machine& m, const NeedOutcome& outcome) {
+  const auto* receive = std::get_if<ReceiveSnapshot>(&outcome.step.action);
+  const Ticket& ticket =
+      receive != nullptr ? receive->ticket : std::get<SendSnapshot>(outcome.step.action).ticket;
+  if (!m.steps.last_error(copy_need(ticket.uuid, ticket.source))) note_broken_hop(m, ticket);
 }
 
 /// An attempt that an agent would not start: given up if trying again cannot help.
@@ -286,6 +298,7 @@ void MessageHandler::operator()(const StepResult& result) const {
   auto outcome = m.steps.result(result, m.now.monotonic, m.out);
   if (!outcome) return;
   if (!outcome->error) on_transfer_done(m, *outcome);
+  if (outcome->error && outcome->passed_on) on_hop_failed(m, *outcome);
   if (outcome->error)
     m.tell_once("failed " + outcome->need + outcome->error->message, "transfer",
                 "node " + outcome->step.node.str(),
@@ -318,6 +331,7 @@ void on_agent_said(Machine& m, LinkId link, const AgentMessage& message) {
 void on_agent_gone(Machine& m, LinkId link) {
   for (const JobId& id : m.steps.link_gone(link, m.out))
     m.look_at(id);
+  m.policies_due = true;  // what waited for a chain that is over now
   fail_requests_on(m, link);
   if (m.journal.second_link() == link) m.journal.second_gone();
   m.fleet.gone(link);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "controller/machine.hpp"
 #include "repl/transfers.hpp"
@@ -14,6 +15,12 @@ namespace zed::controller {
 /// do. `home` is what the copy's property becomes; empty: the source's.
 bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner,
                     const NodeName& home = {});
+
+/// Orders transfers, those that one stream can serve as a chain. In the order of chain_order().
+void order_transfers(Machine& m, std::vector<repl::Transfer> due, const JobId& owner);
+
+/// A hop of a chain failed: its nodes do not follow one another for a while.
+void note_broken_hop(Machine& m, const Ticket& ticket);
 
 /// A new home that does not have yet what its timeline begins with: whoever brings it that has more
 /// than the home, rightly, and follows nobody.

@@ -120,6 +120,8 @@ struct Machine {
   /// Waits for a node that has the data: thought over after that.
   std::map<JobId, std::pair<Instant, std::string>> data_waits;
   LinkRates rates;
+  /// Pairs of nodes between which a chain broke: the second is not behind the first until then.
+  std::map<std::pair<NodeName, NodeName>, Instant> broken_hops;
   std::map<NodeName, NodeTrouble> troubles;
   std::map<DatasetId, Instant> unneeded_code;  ///< since when no job names it
   Instant next_look_at_code;

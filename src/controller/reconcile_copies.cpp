@@ -6,6 +6,7 @@
 
 #include "controller/copies.hpp"
 #include "controller/timelines.hpp"
+#include "repl/chains.hpp"
 #include "repl/retention.hpp"
 #include "repl/targets.hpp"
 #include "repl/transfers.hpp"
@@ -64,6 +65,95 @@ bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& own
     if (auto* receive = std::get_if<ReceiveSnapshot>(&step.action); receive && !home.empty())
       receive->dataset_properties[property::home] = home.str();
   return m.steps.want(need, owner, std::move(steps), m.fleet, m.now.monotonic, m.ids, m.out);
+}
+
+namespace {
+
+constexpr Millis broken_for = minutes(10);
+constexpr std::size_t most_broken_hops = 1024;
+
+/// A node in the middle of a chain takes part twice. One whose link is known to be much slower
+/// than that of the node before it would hold that one up.
+bool may_pass(const Machine& m, const NodeName& from, const NodeName& to) {
+  auto broken = m.broken_hops.find({from, to});
+  if (broken != m.broken_hops.end() && broken->second > m.now.monotonic) return false;
+  const Bytes fast = m.rates.best_to(from);
+  const Bytes slow = m.rates.best_to(to);
+  if (slow.value > 0 && slow.value < fast.value / 2) return false;
+  return m.fleet.is_ready(from) && m.fleet.is_ready(to) &&
+         m.steps.transfers_on(from) + 2 <= most_transfers &&
+         m.steps.transfers_on(to) + 1 <= most_transfers;
+}
+
+/// Whether it can be ordered now; if only a slot is missing, its owner hears when there is one.
+bool is_orderable(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
+  const std::string need = copy_need(transfer.uuid, transfer.target);
+  if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
+  const auto busy = end_without_slot(m, transfer);
+  if (busy) m.until_slot[*busy].insert(owner);
+  return !busy;
+}
+
+using InFlight = std::map<DatasetId, std::set<CheckpointId>>;
+
+/// What chains of that owner still pass on.
+InFlight passed_on(const Machine& m, const JobId& owner) {
+  InFlight found;
+  for (const auto& [id, live] : m.steps.all())
+    if (const auto* receive = std::get_if<ReceiveSnapshot>(&live.step.action);
+        receive != nullptr && live.passed_on && live.owner == owner)
+      found[receive->ticket.uuid].insert(receive->ticket.snapshot);
+  return found;
+}
+
+/// The first of a chain are ready for the next snapshot a moment before the last: they wait for
+/// it, else each would go on by itself and the chain never be one again.
+bool waits_for_its_chain(const Machine& m, const repl::Transfer& transfer,
+                         const InFlight& in_flight) {
+  const auto snapshots = in_flight.find(transfer.uuid);
+  const Dataset* copy = m.fleet.copy(transfer.target, transfer.uuid);
+  return snapshots != in_flight.end() && copy != nullptr &&
+         std::any_of(snapshots->second.begin(), snapshots->second.end(),
+                     [copy](const CheckpointId& id) { return copy->find(id) != nullptr; });
+}
+
+/// All hops or, if one of them was done this moment, none.
+void order_chain(Machine& m, const std::vector<repl::Transfer>& hops, const JobId& owner) {
+  auto plan = repl::plan_chain(m.fleet.view(), hops, m.term, m.ids);
+  for (std::size_t i = 0; i < hops.size(); ++i)
+    if (!m.steps.would_order(copy_need(hops[i].uuid, hops[i].target), plan[i], m.fleet,
+                             m.now.monotonic))
+      return;
+  for (std::size_t i = 0; i < hops.size(); ++i)
+    m.steps.want(copy_need(hops[i].uuid, hops[i].target), owner, std::move(plan[i]), m.fleet,
+                 m.now.monotonic, m.ids, m.out);
+}
+
+}  // namespace
+
+void order_transfers(Machine& m, std::vector<repl::Transfer> due, const JobId& owner) {
+  const auto pass = [&m](const NodeName& from, const NodeName& to) {
+    return may_pass(m, from, to);
+  };
+  if (due.empty()) return;
+  const InFlight in_flight = passed_on(m, owner);
+  std::erase_if(due, [&](const repl::Transfer& transfer) {
+    return waits_for_its_chain(m, transfer, in_flight) || !is_orderable(m, transfer, owner);
+  });
+  while (!due.empty()) {
+    const auto chain = repl::take_chain(m.fleet.view(), due, pass);
+    // Those before it may have taken the slot.
+    if (chain.size() == 1)
+      order_transfer(m, chain.front(), owner);
+    else if (is_orderable(m, chain.front(), owner))
+      order_chain(m, chain, owner);
+  }
+}
+
+void note_broken_hop(Machine& m, const Ticket& ticket) {
+  std::erase_if(m.broken_hops, [&m](const auto& hop) { return hop.second <= m.now.monotonic; });
+  if (m.broken_hops.size() < most_broken_hops)
+    m.broken_hops[{ticket.source, ticket.target}] = m.now.monotonic + broken_for;
 }
 
 namespace {
@@ -216,12 +306,19 @@ void keep_copies(Machine& m, DesiredJob& job) {
   const Dataset* home = m.fleet.copy(job.home, job.dataset_uuid());
   if (home == nullptr || home->timeline() != job.timeline || is_arriving(job, *home)) return;
   if (job.job.copies > 0 && !home->snapshots.empty()) {
-    for (const NodeName& target : targets_of(m, job, *home)) {
+    const auto order =
+        repl::chain_order(m.fleet.view(), targets_of(m, job, *home), m.rates.rates_from(job.home));
+    std::vector<repl::Transfer> due;
+    for (const NodeName& target : order) {
       const Dataset* copy = m.fleet.copy(target, job.dataset_uuid());
       if (copy != nullptr && copy->timeline() != job.timeline) continue;  // follows its fork first
-      bring(m, job.dataset_uuid(), job.home, target, job.job.id,
-            fmt::format("copies {} of job {}", job.job.copies, job.job.name.str()));
+      if (!m.fleet.is_ready(target)) continue;
+      auto transfer = repl::due_transfer(
+          m.fleet.view(), job.dataset_uuid(), job.home, target,
+          fmt::format("copies {} of job {}", job.job.copies, job.job.name.str()));
+      if (transfer) due.push_back(std::move(*transfer));
     }
+    order_transfers(m, std::move(due), job.job.id);
   }
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
     const Dataset& copy = *m.fleet.copy(node, job.dataset_uuid());

@@ -100,7 +100,8 @@ void run_policy(Machine& m, const ReplicationPolicy& policy) {
   auto rounds = rounds_of(m, policy);
   std::set<NodeName> unfinished;
   fastest_first(m, policy, due.transfers);
-  for (const repl::Transfer& transfer : due.transfers) {
+  std::vector<repl::Transfer> wanted;
+  for (repl::Transfer& transfer : due.transfers) {
     if (!m.fleet.is_ready(transfer.source) || !m.fleet.is_ready(transfer.target) ||
         !may_move(m, transfer))
       continue;
@@ -110,8 +111,9 @@ void run_policy(Machine& m, const ReplicationPolicy& policy) {
       continue;
     // A conflict waits for a person; the round does not wait for it.
     if (!std::holds_alternative<repl::Conflict>(transfer.step)) unfinished.insert(transfer.target);
-    order_transfer(m, transfer, JobId{});
+    wanted.push_back(std::move(transfer));
   }
+  order_transfers(m, std::move(wanted), JobId{});
   for (auto& [target, round] : rounds)
     if (round->open && m.fleet.is_ready(target) && !unfinished.contains(target))
       round->open = false;

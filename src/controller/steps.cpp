@@ -16,6 +16,13 @@ bool is_transfer(const PlanStep& step) {
          std::holds_alternative<ReceiveSnapshot>(step.action);
 }
 
+bool is_passed_on(const std::vector<PlanStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) {
+    const auto* send = std::get_if<SendSnapshot>(&step.action);
+    return send != nullptr && send->through;
+  });
+}
+
 Millis pause_after(std::int64_t failures) {
   std::int64_t doublings = std::min<std::int64_t>(failures - 1, 6);
   return std::min(Millis{first_pause.value << doublings}, longest_pause);
@@ -23,19 +30,25 @@ Millis pause_after(std::int64_t failures) {
 
 }  // namespace
 
-bool Steps::want(const std::string& need, const JobId& owner, std::vector<PlanStep> steps,
-                 const Fleet& fleet, Instant now, IdSource& ids, std::vector<Effect>& out) {
+bool Steps::would_order(const std::string& need, const std::vector<PlanStep>& steps,
+                        const Fleet& fleet, Instant now) const {
   if (steps.empty() || live_.contains(need) || is_paused(need, steps, now)) return false;
   // All or none: half a transfer would wait in vain.
-  for (const PlanStep& step : steps)
-    if (!fleet.link_of(step.node)) return false;
+  return std::all_of(steps.begin(), steps.end(),
+                     [&](const PlanStep& step) { return fleet.link_of(step.node).has_value(); });
+}
+
+bool Steps::want(const std::string& need, const JobId& owner, std::vector<PlanStep> steps,
+                 const Fleet& fleet, Instant now, IdSource& ids, std::vector<Effect>& out) {
+  if (!would_order(need, steps, fleet, now)) return false;
+  const bool passed_on = is_passed_on(steps);
   for (PlanStep& step : steps) {
     if (step.id.is_nil()) step.id = StepId{ids.next()};
     LinkId link = *fleet.link_of(step.node);
     if (is_transfer(step)) ++transfers_[step.node];
     live_[need].push_back(step.id);
     out.push_back(SayToAgent{link, StepOrder{step}});
-    steps_.emplace(step.id, LiveStep{step, need, owner, link, now, {}});
+    steps_.emplace(step.id, LiveStep{step, need, owner, link, now, {}, passed_on});
   }
   return true;
 }
@@ -70,8 +83,9 @@ std::optional<NeedOutcome> Steps::result(const StepResult& result, Instant now,
     pause = Pause{0, now + settling, live.owner, std::nullopt, describe(live.step.action)};
   }
   wakes_.emplace(pause.until, live.need);
-  return NeedOutcome{live.need,       live.owner,   live.step,      result.error,
-                     result.snapshot, result.moved, pause.failures, now - live.ordered};
+  return NeedOutcome{live.need,      live.owner,         live.step,
+                     result.error,   result.snapshot,    result.moved,
+                     pause.failures, now - live.ordered, live.passed_on};
 }
 
 void Steps::progress(const TransferProgress& progress) {

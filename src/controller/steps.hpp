@@ -22,6 +22,7 @@ struct LiveStep {
   LinkId link = 0;
   Instant ordered;
   TransferProgress progress;
+  bool passed_on = false;  ///< a hop of a chain that is not its first
 };
 
 /// How a need ended.
@@ -34,6 +35,7 @@ struct NeedOutcome {
   Bytes moved;
   std::int64_t failures = 0;  ///< in a row, this one included
   Millis took;                ///< since the order
+  bool passed_on = false;     ///< a hop of a chain that is not its first
 };
 
 class Steps {
@@ -42,6 +44,10 @@ public:
   /// pausing. Steps without an id get one from `ids`. Returns whether it was ordered now.
   bool want(const std::string& need, const JobId& owner, std::vector<PlanStep> steps,
             const Fleet& fleet, Instant now, IdSource& ids, std::vector<Effect>& out);
+
+  /// Whether want() would order them now.
+  bool would_order(const std::string& need, const std::vector<PlanStep>& steps, const Fleet& fleet,
+                   Instant now) const;
 
   /// A result of a step that is no longer waited for gives nothing. A transfer is done when both
   /// halves are; when one fails the other is cancelled.

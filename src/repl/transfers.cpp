@@ -56,19 +56,26 @@ bool is_branch(const Dataset& dataset) {
          dataset.property(property::type) == "branch";
 }
 
+/// The node at which a transfer begins.
+const NodeName& sender_of(const Transfer& transfer) {
+  return transfer.passed_on_by.empty() ? transfer.source : transfer.passed_on_by;
+}
+
 Ticket ticket_of(const FleetView& view, const Transfer& transfer, const ControllerTerm& term,
                  IdSource& ids) {
   const Dataset& source = *view.find_copy(transfer.source, transfer.uuid);
   const Dataset* target = view.find_copy(transfer.target, transfer.uuid);
-  const Node& from = *view.find_node(transfer.source);
+  // Who passes it on may have none yet: it gets the source's name then.
+  const Dataset* sent = view.find_copy(sender_of(transfer), transfer.uuid);
+  const Node& from = *view.find_node(sender_of(transfer));
   const Node& to = *view.find_node(transfer.target);
   Travels travels = std::visit(TravelsOf{}, transfer.step);
   Ticket ticket;
   ticket.id = TransferId{ids.next()};
-  ticket.dataset = source.name;
+  ticket.dataset = sent != nullptr ? sent->name : source.name;
   ticket.target_dataset = target != nullptr ? target->name : source.name;
   ticket.uuid = transfer.uuid;
-  ticket.source = transfer.source;
+  ticket.source = sender_of(transfer);
   ticket.target = transfer.target;
   ticket.source_address = from.facts.data_address;
   ticket.target_address = to.facts.data_address;
@@ -202,9 +209,9 @@ std::vector<PlanStep> plan_steps(const FleetView& view, const Transfer& transfer
   Ticket ticket = ticket_of(view, transfer, term, ids);
   PlanStep send;
   send.id = StepId{ids.next()};
-  send.node = transfer.source;
+  send.node = ticket.source;
   send.action = SendSnapshot{ticket};
-  send.expect = expect_of(source, term);
+  send.expect = expect_of(view.find_copy(ticket.source, transfer.uuid), term);
   send.why = transfer.why;
   PlanStep receive;
   receive.id = StepId{ids.next()};

@@ -23,7 +23,8 @@ struct Transfer {
   StreamKind kind = StreamKind::files;
   std::size_t behind = 0;  ///< snapshots still to travel, this one included
   std::optional<Bytes> max_rate;
-  std::string why;  ///< "policy models: macbook lacks llama-8b@v1"
+  std::string why;        ///< "policy models: macbook lacks llama-8b@v1"
+  NodeName passed_on_by;  ///< in a chain, the node that sends it while it receives it itself
 };
 
 /// A dataset that a policy leaves out, and why: "size_gb is not set".
@@ -59,7 +60,8 @@ std::optional<Transfer> due_transfer(const FleetView& view, const DatasetId& uui
                                      const std::string& why, const Retention& retention = {});
 
 /// The plan steps of one transfer: send and receive with one ticket, or follow-home. Empty for a
-/// conflict and for what is up to date. The view must be the one that the transfer was made from.
+/// conflict and for what is up to date. plan_chain() ties those of a chain to one another. The view
+/// must be the one that the transfer was made from.
 std::vector<PlanStep> plan_steps(const FleetView& view, const Transfer& transfer,
                                  const ControllerTerm& term, IdSource& ids);
 

@@ -77,7 +77,7 @@ std::string drawn_job(Random& random, std::size_t number, bool has_model,
   text +=
       fmt::format("    requires gpus: 1, vram: {}\n    retries 6\n", random.chance(500) ? 8 : 20);
   if (random.chance(600)) text += "    prefer gpu: \"A100\"\n";
-  text += fmt::format("    copies {}\n", random.chance(150) ? 2 : 1);
+  text += fmt::format("    copies {}\n", random.chance(350) ? 2 : 1);
   if (random.chance(shape.all_keep ? 1000 : 300)) text += drawn_keep(random);
   if (random.chance(150)) text += "    exclusive true\n";
   if (random.chance(100))

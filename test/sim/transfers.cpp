@@ -1,11 +1,16 @@
 #include "sim/transfers.hpp"
 
+#include <algorithm>
+
 #include "sim/world.hpp"
 
 namespace zed::sim {
 namespace {
 
 constexpr Millis patience = seconds(20);  ///< for the other end to come, and for a cut to heal
+constexpr Millis joining = seconds(8);    ///< for the next hop of a chain to come
+constexpr Millis lag = seconds(5);        ///< for it to make room
+constexpr std::size_t most_fed = 16384;   ///< bytes between the two halves of a chain's node
 
 Error error_of(ErrorCode code, std::string message) {
   return Error{code, std::move(message), {}, {}};
@@ -21,6 +26,8 @@ void Transfers::start(std::size_t machine, std::uint64_t agent_run, agent::Start
   // A ticket is good for one transfer: an end that comes after that one is over begins anew.
   if (!transfer || (sends ? transfer->sender : transfer->receiver))
     transfer = std::make_shared<Transfer>();
+  if (effect.through) transfer->fed = feed_of(agent_run, effect.ticket.id);
+  if (effect.passes_to) transfer->feeds = feed_of(agent_run, *effect.passes_to);
   (sends ? transfer->sender : transfer->receiver) = End{machine, agent_run, std::move(effect)};
   if (transfer->sender && transfer->receiver) {
     world_.schedule.after(world_.network.latency(), "transfer begins",
@@ -30,6 +37,14 @@ void Transfers::start(std::size_t machine, std::uint64_t agent_run, agent::Start
   world_.schedule.after(patience, "transfer alone", [this, transfer = transfer] {
     if (!transfer->sender || !transfer->receiver) give_up(transfer);
   });
+}
+
+std::shared_ptr<Transfers::Feed> Transfers::feed_of(std::uint64_t run, const TransferId& sent) {
+  std::erase_if(feeds_, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = feeds_[{run, sent}];
+  auto feed = known.lock();
+  if (!feed) known = feed = std::make_shared<Feed>();
+  return feed;
 }
 
 void Transfers::give_up(const TransferPtr& transfer) {
@@ -46,20 +61,74 @@ void Transfers::begin(const TransferPtr& transfer) {
   }
   const Ticket& ticket = transfer->sender->effect.ticket;
   env::Store& target = world_.machine(transfer->receiver->machine).disk.store;
+  const std::string token =
+      target.resume_token(ticket.target_dataset, ticket.snapshot).value_or(std::string());
+  transfer->waits_since = world_.schedule.now();
+  if (!transfer->fed) return begin_from_store(transfer, token);
+  if (!token.empty()) {
+    const Error error = error_of(ErrorCode::conflict, "a part is there already");
+    return fail_both(transfer, error, error);
+  }
+  transfer->fed->ready = true;
+  wait_for_feed(transfer);
+}
+
+void Transfers::begin_from_store(const TransferPtr& transfer, const std::string& token) {
+  const Ticket& ticket = transfer->sender->effect.ticket;
   env::Store& source = world_.machine(transfer->sender->machine).disk.store;
-  auto token = target.resume_token(ticket.target_dataset, ticket.snapshot);
-  auto from = source.send(
-      {ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, token ? *token : std::string()});
+  auto from = source.send({ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, token});
   if (!from) {
     fail_both(transfer, from.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
     return;
   }
+  if (!open_target(transfer, transfer->sender->effect.snapshot_properties)) return;
+  transfer->from = std::move(*from);
+  // A stream that is gone on with cannot be joined.
+  if (transfer->feeds && !token.empty()) transfer->feeds->gone = true;
+  wait_for_next_hop(transfer);
+}
+
+void Transfers::wait_for_feed(const TransferPtr& transfer) {
+  if (transfer->sender->over || transfer->receiver->over) return;
+  Feed& fed = *transfer->fed;
+  const bool late = world_.schedule.now() - transfer->waits_since > patience;
+  if (fed.gone || fed.failed || (late && !fed.begun)) {
+    const Error error = error_of(ErrorCode::unavailable, "nothing came to pass on");
+    return fail_both(transfer, error, error);
+  }
+  if (!fed.begun) {
+    world_.schedule.after(Millis{100}, "hop waits", [this, transfer] { wait_for_feed(transfer); });
+    return;
+  }
+  transfer->waits_since = world_.schedule.now();
+  if (open_target(transfer, fed.properties)) wait_for_next_hop(transfer);
+}
+
+void Transfers::wait_for_next_hop(const TransferPtr& transfer) {
+  if (transfer->sender->over || transfer->receiver->over) return;
+  if (!transfer->feeds) return start_moving(transfer);
+  Feed& feed = *transfer->feeds;
+  const bool late = world_.schedule.now() - transfer->waits_since > joining;
+  if (!feed.ready && !feed.gone && !late) {
+    world_.schedule.after(Millis{100}, "receive waits for the next hop",
+                          [this, transfer] { wait_for_next_hop(transfer); });
+    return;
+  }
+  feed.gone = feed.gone || !feed.ready;
+  feed.begun = !feed.gone;
+  start_moving(transfer);
+}
+
+bool Transfers::open_target(const TransferPtr& transfer, const Properties& header) {
+  const Ticket& ticket = transfer->sender->effect.ticket;
+  env::Store& target = world_.machine(transfer->receiver->machine).disk.store;
   env::ReceiveRequest request;
   request.dataset = ticket.target_dataset;
   request.base = ticket.base;
   request.snapshot = ticket.snapshot_name;
   // The stream's header brings the properties; what the receiver's own order names goes on top.
-  request.snapshot_properties = transfer->sender->effect.snapshot_properties;
+  request.snapshot_properties = header;
+  if (transfer->feeds) transfer->feeds->properties = header;
   for (const auto& [name, value] : transfer->receiver->effect.snapshot_properties)
     request.snapshot_properties[name] = value;
   if (world_.planted() == Planted::changed_copy) request.snapshot_properties["loss"] = "0";
@@ -68,13 +137,38 @@ void Transfers::begin(const TransferPtr& transfer) {
   auto to = target.receive(request);
   if (!to) {
     fail_both(transfer, error_of(ErrorCode::unavailable, "the receiver refused"), to.error());
-    return;
+    return false;
   }
-  transfer->from = std::move(*from);
   transfer->to = std::move(*to);
+  return true;
+}
+
+void Transfers::start_moving(const TransferPtr& transfer) {
   transfer->moving = true;
   world_.schedule.after(world_.network.latency(), "transfer moves",
                         [this, transfer] { move(transfer); });
+}
+
+Result<std::size_t> Transfers::read(const TransferPtr& transfer, std::span<std::byte> buffer) {
+  if (!transfer->fed) return transfer->from->read(buffer);
+  std::deque<std::byte>& bytes = transfer->fed->bytes;
+  const std::size_t count = std::min(buffer.size(), bytes.size());
+  std::copy_n(bytes.begin(), count, buffer.begin());
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+bool Transfers::is_held_up(const TransferPtr& transfer) {
+  if (!transfer->feeds || transfer->feeds->gone) return false;
+  Feed& feed = *transfer->feeds;
+  const Instant now = world_.schedule.now();
+  if (feed.bytes.size() < most_fed) {
+    feed.full_since.reset();
+    return false;
+  }
+  if (!feed.full_since) feed.full_since = now;
+  feed.gone = now - *feed.full_since > lag;
+  return !feed.gone;
 }
 
 bool Transfers::cut(const TransferPtr& transfer) {
@@ -98,20 +192,36 @@ bool Transfers::cut(const TransferPtr& transfer) {
 void Transfers::move(const TransferPtr& transfer) {
   if (!transfer->moving || transfer->sender->over || transfer->receiver->over) return;
   if (cut(transfer)) return;
+  const bool spliced = transfer->fed && transfer->fed->gone;
+  const bool dried_up = transfer->fed && transfer->fed->failed && transfer->fed->bytes.empty();
+  if (spliced || dried_up) {
+    const Error error = error_of(spliced ? ErrorCode::timeout : ErrorCode::unavailable,
+                                 spliced ? "it fell behind" : "it stopped arriving");
+    return fail_both(transfer, error, error);
+  }
+  const bool is_to_come = transfer->fed && !transfer->fed->ended && transfer->fed->bytes.empty();
+  if (is_to_come || is_held_up(transfer)) {
+    world_.schedule.after(Millis{50}, "transfer waits", [this, transfer] { move(transfer); });
+    return;
+  }
   std::array<std::byte, 2048> buffer;
   const auto wanted =
       static_cast<std::size_t>(random_.between(64, static_cast<std::int64_t>(buffer.size())));
-  auto count = transfer->from->read(std::span(buffer).first(wanted));
+  auto count = read(transfer, std::span(buffer).first(wanted));
   if (!count) {
     fail_both(transfer, count.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
     return;
   }
   if (*count == 0) {
+    if (transfer->feeds) transfer->feeds->ended = true;
     world_.schedule.after(random_.millis(1, 20), "transfer finishes",
                           [this, transfer] { finish(transfer); });
     return;
   }
   world_.touch(transfer->receiver->machine);
+  if (transfer->feeds && !transfer->feeds->gone)
+    transfer->feeds->bytes.insert(transfer->feeds->bytes.end(), buffer.begin(),
+                                  buffer.begin() + static_cast<std::ptrdiff_t>(*count));
   if (auto written = transfer->to->write(std::span(buffer).first(*count)); !written) {
     fail_both(transfer, error_of(ErrorCode::unavailable, "the receiver gave up"), written.error());
     return;
@@ -135,6 +245,7 @@ void Transfers::finish(const TransferPtr& transfer) {
   transfer->from.reset();
   transfer->to.reset();
   if (world_.planted() == Planted::late_receive) land_late(transfer);
+  if (transfer->fed) ++passed_on_;
   end(transfer, false, agent::TransferOutcome{transfer->moved, *snapshot});
   end(transfer, true, agent::TransferOutcome{transfer->moved, std::nullopt});
 }
@@ -143,6 +254,8 @@ void Transfers::fail_both(const TransferPtr& transfer, const Error& sender, cons
   transfer->moving = false;
   transfer->from.reset();
   transfer->to.reset();
+  if (transfer->feeds) transfer->feeds->failed = !transfer->feeds->ended;
+  if (transfer->fed) transfer->fed->gone = true;
   end(transfer, true, fail(sender));
   end(transfer, false, fail(receiver));
 }
@@ -189,6 +302,13 @@ void Transfers::land_late(const TransferPtr& transfer) {
                             disk.write_live(ticket.target_dataset, name, text);
                           world_.touch(machine);
                         });
+}
+
+std::optional<std::size_t> Transfers::passes_on() const {
+  for (const auto& [id, transfer] : open_)
+    if (transfer->fed && transfer->moving && !transfer->fed->ended)
+      return transfer->sender->machine;
+  return std::nullopt;
 }
 
 void Transfers::agent_died(std::uint64_t agent_run) {

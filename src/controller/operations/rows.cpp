@@ -161,10 +161,12 @@ api::TransferRow row_of(const Machine& m, const LiveStep& live) {
   row.snapshot = receive.ticket.snapshot_name;
   row.source = receive.ticket.source.str();
   row.target = receive.ticket.target.str();
-  if (row.total == Bytes{})
-    if (const Dataset* source = m.fleet.copy(receive.ticket.source, receive.ticket.uuid))
-      if (const Snapshot* snapshot = source->find(receive.ticket.snapshot))
-        row.total = snapshot->referenced;
+  // A node that passes it on does not have it yet.
+  for (const NodeName& holder : m.fleet.holders(receive.ticket.uuid)) {
+    const Snapshot* snapshot =
+        m.fleet.copy(holder, receive.ticket.uuid)->find(receive.ticket.snapshot);
+    if (row.total == Bytes{} && snapshot != nullptr) row.total = snapshot->referenced;
+  }
   estimate_time_left(row);
   return row;
 }
