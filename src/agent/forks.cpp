@@ -18,6 +18,7 @@ constexpr int most_moves = 4096;  // a discard destroys one snapshot a move
 struct Run {
   Turn turn;
   Intent intent;
+  std::shared_ptr<void> mark;        ///< the branch is half done while this lives
   std::function<void(Status)> told;  ///< called once: with the end, or when patience is over
   std::int64_t failures = 0;
   int moves = 0;
@@ -110,6 +111,11 @@ void run_intent(Machine& m, Turn turn, Intent intent, std::function<void(Status)
   run->turn = std::move(turn);
   run->intent = std::move(intent);
   run->told = std::move(told);
+  auto mark = m.branches_to_be.insert(run->intent.branch);
+  run->mark = std::shared_ptr<void>(nullptr, [&m, mark](void*) {
+    m.touched[*mark] = ++m.turn_clock;
+    m.branches_to_be.erase(mark);
+  });
   advance(m, run);
 }
 

@@ -137,6 +137,26 @@ TEST(Forks, ABusyPromoteIsTriedAgain) {
   expect_forked(b, 5);
 }
 
+/// Between rename and promote the branch has no snapshot that stays; after it, some are the job's
+/// again. Who looks in between must not think that a person took or destroyed them.
+TEST(Forks, WhatTheBranchIsMeanwhileIsNobodysHand) {
+  Bench b;
+  three_epochs(b);
+  int refusals = 12;
+  b.store.set_fault_hook([&](std::string_view operation, const DatasetName&) {
+    bool refuse = operation == "promote" && refusals-- > 0;
+    return refuse ? std::optional(sim::StoreFault{ErrorCode::busy, false}) : std::nullopt;
+  });
+  b.order(b.fork_at("epoch-2", 5));
+  b.pass(seconds(20));  // it looks around every two seconds
+  EXPECT_TRUE(b.is_there(branch));
+  EXPECT_EQ(b.state->datasets().count(ds(branch)), 0u) << "half done, and told of already";
+  b.pass(minutes(20));
+  expect_forked(b, 5);
+  for (const std::string& notice : b.notices())
+    EXPECT_EQ(notice.find("by hand"), std::string::npos) << notice;
+}
+
 TEST(Forks, ResultsThatAreLostAreFoundByLookingAgain) {
   for (std::string_view lost : {"set", "rename", "clone", "promote", "set_readonly"}) {
     SCOPED_TRACE(std::string(lost));

@@ -154,6 +154,7 @@ void Machine::free_lane(const DatasetName& dataset) {
 bool Machine::is_current(const DatasetName& dataset, std::uint64_t read_at) const {
   auto lane = lanes.find(dataset);
   if (lane != lanes.end() && lane->second.busy) return false;
+  if (branches_to_be.contains(dataset)) return false;
   auto last = touched.find(dataset);
   return last == touched.end() || last->second <= read_at;
 }

@@ -238,6 +238,8 @@ struct Machine {
   std::map<StepId, Importing> imports;
   std::vector<WaitingFork> waiting_forks;
   std::set<DatasetName> forking;  ///< their fork procedure holds the turn or waits for it
+  /// Where a fork puts what it leaves: half done until the fork is, and nobody's hand.
+  std::multiset<DatasetName> branches_to_be;
 
   /// Our holds, as the property `held` of each dataset says: "<snapshot>=<tag>".
   std::map<DatasetName, std::set<std::string>> held;
