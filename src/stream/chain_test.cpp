@@ -96,6 +96,7 @@ protected:
     t.snapshot = snapshot.id;
     t.snapshot_name = snapshot.name;
     if (from == 0) t.max_rate = max_rate;
+    if (to == slow_target) t.max_rate = mebibytes(4);
     return t;
   }
   static StepId send_step(std::size_t to) { return step_id(static_cast<std::uint8_t>(2 * to)); }
@@ -177,6 +178,7 @@ protected:
   Snapshot snapshot;
   std::optional<CheckpointId> base;
   std::optional<Bytes> max_rate;
+  std::optional<std::size_t> slow_target;
   std::uint8_t round = 0;
 };
 
@@ -335,6 +337,28 @@ TEST_F(Chain, ATailThatStallsIsSplicedOut) {
   disk.release();
   wait();
   EXPECT_FALSE(received(3));
+}
+
+TEST_F(Chain, ASlowTailIsSplicedOutAndGoesOnFromWhatItHas) {
+  options.passing.lag = Millis{400};
+  build(3);
+  write("more", 40'000'000);
+  snapshot = take("v2", 2);
+  slow_target = 3;  // every block is waited for, none for long
+  start();
+  wait();
+  expect_equal(1);
+  expect_equal(2);
+  EXPECT_EQ(sent(2, 3).error().code, ErrorCode::timeout);
+  EXPECT_EQ(received(3).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(sent(1, 2)) << "the one before it is not to blame";
+  slow_target.reset();
+  forget();
+  start_receive(0, 3, false);
+  start_send(0, 3, false);
+  ASSERT_TRUE(run_until([&] { return nodes[3].ended.count(receive_step(3)) > 0; }));
+  expect_equal(3);
+  EXPECT_LT(received(3)->moved.value, 46'000'000 - 4'000'000);
 }
 
 TEST_F(Chain, ANextNodeThatDoesNotComeIsNotWaitedForLong) {
