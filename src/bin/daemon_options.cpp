@@ -41,6 +41,20 @@ void configure_log_of(const std::string& program, const DaemonOptions& options) 
   configure_log(program, options.verbose ? LogLevel::debug : LogLevel::info);
 }
 
+int refuse_arguments(const CLI::App& app, const std::string& program,
+                     const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  const auto commands = app.get_subcommands();
+  const auto words = app.remaining();
+  const bool unknown = commands.empty() && !words.empty();
+  const std::string called =
+      commands.empty() ? program : program + " " + commands.front()->get_name();
+  const std::string what = unknown ? "there is no " + words.front() : error.what();
+  std::fprintf(stderr, "%s: %s\n  next: %s --help\n", program.c_str(), what.c_str(),
+               called.c_str());
+  return 1;
+}
+
 int report(const std::string& program, const Status& status) {
   if (status) return 0;
   std::fprintf(stderr, "%s: %s\n", program.c_str(), status.error().describe().c_str());

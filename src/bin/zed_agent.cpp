@@ -110,7 +110,10 @@ Result<bin::AgentConfig> config_of(const RunOptions& options) {
   bin::AgentConfig config;
   std::filesystem::path state = std::filesystem::absolute(options.state);
   ZED_TRY(auto joined, bin::load_joined(state));
-  if (!options.name.empty() || !joined) {
+  if (options.name.empty() && !joined)
+    return fail(ErrorCode::invalid, "this machine has joined no fleet yet, and no --name is given",
+                "zed-agent join HOST --token TOKEN; zedctl token create makes one");
+  if (!options.name.empty()) {
     ZED_TRY(config.name, NodeName::parse(options.name));
   }
   config.state_folder = state;
@@ -195,7 +198,11 @@ int main(int argc, char** argv) {
       app.add_subcommand("doctor", "say what is wrong with this machine, and what to type");
   doctor.add_to(*doctor_command);
   CLI::App* version_command = app.add_subcommand("version", "print the version");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return bin::refuse_arguments(app, "zed-agent", error);
+  }
 
   if (*version_command) {
     std::printf("zed-agent %s\n", ZED_VERSION);

@@ -201,7 +201,11 @@ int main(int argc, char** argv) {
   init_command->add_option("--host", init_options.hosts,
                            "a name or address by which others reach it; may be repeated");
   CLI::App* version_command = app.add_subcommand("version", "print the version");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return bin::refuse_arguments(app, "zed-controller", error);
+  }
 
   if (*version_command) {
     std::printf("zed-controller %s\n", ZED_VERSION);

@@ -333,8 +333,13 @@ Deepest deepest_of(CLI::App& root) {
   return deepest;
 }
 
+Said usage_error(std::string message, std::string hint) {
+  std::string text = "error: " + message + "\n  next: " + hint + "\n";
+  return {1, std::move(text), Error{ErrorCode::invalid, std::move(message), {}, std::move(hint)}};
+}
+
 /// What is said of a word that stands where a command should and is none; nothing if there is none.
-std::optional<std::string> unknown_command(const CLI::App& app, const std::string& path) {
+std::optional<Said> unknown_command(const CLI::App& app, const std::string& path) {
   if (!app.get_subcommands().empty()) return std::nullopt;  // it is the command's own word
   std::vector<std::string> known;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -344,10 +349,9 @@ std::optional<std::string> unknown_command(const CLI::App& app, const std::strin
   const std::string& word = words.front();
   const bool is_option = word.front() == '-';
   auto near = is_option ? std::nullopt : nearest_word(word, known);
-  return "error: " + path + " has no " + (is_option ? "option " : "command ") + printable(word) +
-         "\n  next: " +
-         (near ? "did you mean " + path + " " + *near + "?" : path + " --help lists what it has") +
-         "\n";
+  return usage_error(path + " has no " + (is_option ? "option " : "command ") + printable(word),
+                     near ? "did you mean " + path + " " + *near + "?"
+                          : path + " --help lists what it has");
 }
 
 /// Where the words after "--" go; nullptr for commands that take none.
@@ -375,8 +379,8 @@ std::variant<Invocation, Said> Grammar::read(const std::vector<std::string>& arg
     const Deepest deepest = deepest_of(app_);
     const std::string path =
         deepest.parent.empty() ? "zedctl" : deepest.parent + " " + deepest.app->get_name();
-    if (auto said = unknown_command(*deepest.app, path)) return Said{1, *said};
-    return Said{1, std::string("error: ") + error.what() + "\n  next: " + path + " --help\n"};
+    if (auto said = unknown_command(*deepest.app, path)) return *said;
+    return usage_error(error.what(), path + " --help");
   }
   common_.wide = output_ == "wide";
   common_.csv = output_ == "csv";
@@ -384,7 +388,7 @@ std::variant<Invocation, Said> Grammar::read(const std::vector<std::string>& arg
   Invocation invocation{common_, make_()};
   std::vector<std::string>* argv = std::visit(RestOf{}, invocation.command);
   if (argv == nullptr && marker != arguments.end())
-    return Said{1, "error: only run, dispatch and exec take a command after --\n"};
+    return usage_error("only run, dispatch and exec take a command after --", "zedctl --help");
   if (argv != nullptr) *argv = std::move(rest);
   return invocation;
 }

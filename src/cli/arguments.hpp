@@ -13,6 +13,7 @@ namespace zed::cli {
 struct Said {
   int status = 0;
   std::string text;
+  std::optional<Error> mistake = {};  ///< of a usage error: what `text` says, for --json
 };
 
 /// `arguments` without the program's name.

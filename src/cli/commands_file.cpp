@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/csv.hpp"
 #include "cli/progress.hpp"
 #include "cli/render.hpp"
 #include "proc/launch.hpp"
@@ -76,6 +77,11 @@ bool passes(Context& context, const ClusterText& cluster, std::vector<std::strin
   else
     context.note(spec::render(checked.diagnostics, cluster.name, cluster.text));
   return false;
+}
+
+/// For a spreadsheet: a row a change.
+Value changes_of(const std::optional<Plan>& plan) {
+  return Value::map().set("changes", to_value(plan ? plan->changes : std::vector<Change>{}));
 }
 
 bool has_changes(const api::PlanReply& reply) {
@@ -171,7 +177,9 @@ Result<ExitCode> carry_out(Context& context, const PlanFile& command) {
   ZED_TRY(std::string text, client->call_text(api::MakePlan::tag, to_value(request)));
   ZED_TRY(auto reply, http::Client::read_reply<api::PlanReply>(text));
   if (reply.plan) reply.diagnostics = warnings;
-  context.print(context.options().json ? text : render(reply, context.view()));
+  context.print(context.options().json  ? text
+                : context.options().csv ? to_csv(changes_of(reply.plan))
+                                        : render(reply, context.view()));
   if (!reply.plan) return ExitCode::error;
   return has_changes(reply) ? ExitCode::changes_pending : ExitCode::done;
 }
@@ -198,7 +206,9 @@ Result<ExitCode> carry_out(Context& context, const ApplyFile& command) {
   ZED_TRY(auto reply, apply(context, cluster, revision));
   if (!context.options().json) reply.diagnostics = warnings;
   context.print(context.options().json ? to_json(api::encode_reply(reply)) + "\n"
-                                       : render(reply, context.view()));
+                : context.options().csv
+                    ? to_csv(Value::map().set("changes", to_value(reply.changes)))
+                    : render(reply, context.view()));
   return ExitCode::done;
 }
 

@@ -35,6 +35,8 @@ template <class Operation> Result<Answer> answer_to(Context& context, const Oper
   if (context.options().json) return Answer{std::move(json), ""};
   if (context.options().csv) {
     ZED_TRY(Value value, parse_json(json, {std::size_t{64} << 20, 64}));
+    // Not a list of anything: what it has of lists is besides.
+    if (std::is_same_v<Operation, api::GetStatus>) return Answer{"", to_csv_row(value)};
     return Answer{"", to_csv(value)};
   }
   ZED_TRY(auto reply, http::Client::read_reply<typename Operation::Reply>(json));
@@ -202,7 +204,9 @@ Result<ExitCode> carry_out(Context& context, const MatchCommand& command) {
   ZED_TRY(http::Client * client, context.client());
   ZED_TRY(std::string json, client->call_text(api::MatchNodes::tag, to_value(question)));
   ZED_TRY(auto reply, http::Client::read_reply<api::MatchReply>(json));
-  context.print(context.options().json ? json : render(reply, context.view()));
+  context.print(context.options().json  ? json
+                : context.options().csv ? to_csv(api::encode_reply(reply))
+                                        : render(reply, context.view()));
   return reply.matches.empty() ? ExitCode::unplaceable : ExitCode::done;
 }
 

@@ -67,7 +67,9 @@ Result<ExitCode> carry_out(Context& context, const FitModelCommand& command) {
   const api::FitModel question{command.model, command.use};
   ZED_TRY(std::string json, client->call_text(api::FitModel::tag, to_value(question)));
   ZED_TRY(auto reply, http::Client::read_reply<api::FitReply>(json));
-  context.print(context.options().json ? json : render(reply, context.view()));
+  context.print(context.options().json  ? json
+                : context.options().csv ? to_csv(api::encode_reply(reply))
+                                        : render(reply, context.view()));
   for (const api::FitRow& row : reply.nodes)
     if (row.context > 0) return ExitCode::done;
   return ExitCode::unplaceable;

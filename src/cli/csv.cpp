@@ -68,16 +68,7 @@ std::string line_of(const std::vector<std::string>& cells) {
   return join(quoted_cells, ",") + "\n";
 }
 
-}  // namespace
-
-std::string to_csv(const Value& reply) {
-  std::vector<Row> rows;
-  if (const auto* list = rows_of(reply)) {
-    for (const Value& entry : *list)
-      flatten("", entry, 0, rows.emplace_back());
-  } else {
-    flatten("", reply, 0, rows.emplace_back());
-  }
+std::string table_of(const std::vector<Row>& rows) {
   std::vector<std::string> columns;
   for (const Row& row : rows)
     for (const auto& cell : row)
@@ -93,6 +84,23 @@ std::string to_csv(const Value& reply) {
     text += line_of(ordered);
   }
   return columns.empty() ? "" : text;
+}
+
+}  // namespace
+
+std::string to_csv(const Value& reply) {
+  const auto* list = rows_of(reply);
+  if (list == nullptr) return to_csv_row(reply);
+  std::vector<Row> rows;
+  for (const Value& entry : *list)
+    flatten("", entry, 0, rows.emplace_back());
+  return table_of(rows);
+}
+
+std::string to_csv_row(const Value& reply) {
+  std::vector<Row> rows(1);
+  flatten("", reply, 0, rows.front());
+  return table_of(rows);
 }
 
 }  // namespace zed::cli

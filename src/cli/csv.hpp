@@ -11,5 +11,7 @@ namespace zed::cli {
 /// is the row. Members of inner maps become columns "gpu.model"; a list of words is joined by ';',
 /// any other inner list is its length. The columns are those of all rows, in order of appearance.
 std::string to_csv(const Value& reply);
+/// The reply itself as the one row, whatever lists it has.
+std::string to_csv_row(const Value& reply);
 
 }  // namespace zed::cli

@@ -482,6 +482,40 @@ TEST_F(Daily, CsvAndJsonByOption) {
   EXPECT_EQ(run({"gpus", "-o", "xml"}).status, 1);
 }
 
+TEST_F(Daily, CsvIsNeverATableNorNothing) {
+  api::StatusReply status;
+  status.cluster = "lab";
+  controller_.answer("status", status);
+  EXPECT_THAT(run({"status", "-o", "csv"}).out, HasSubstr("\n1,0,lab,"));
+  api::MatchReply match;
+  match.matches.resize(1);
+  controller_.answer("match", match);
+  EXPECT_THAT(run({"match", "-r", "vram=1", "-o", "csv"}).out, ::testing::StartsWith("node,"));
+  api::PlanReply plan;
+  plan.plan.emplace().changes = {{Change::Kind::add, "job x", "run [make]", false}};
+  controller_.answer("plan", plan);
+  folder_.file("c.exs", "deploy :lab do\nend\n");
+  const Outcome planned = run({"plan", "c.exs", "-o", "csv"}, folder_.path().string());
+  EXPECT_THAT(planned.out, HasSubstr("job x,run [make]")) << planned.err;
+  EXPECT_EQ(planned.status, 2);
+}
+
+TEST_F(Daily, AMistypedCommandIsJsonWhereThatIsAsked) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--json", "why"},
+                                                {"why", "-o", "json"},
+                                                {"frobnicate", "--json"}}) {
+    const Outcome ran = run(words);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_EQ(ran.err, "");
+    auto said = parse_json(ran.out);
+    ASSERT_TRUE(said) << ran.out;
+    EXPECT_EQ(*said->find("error")->find("code")->as_text(), "invalid");
+  }
+  const Outcome plain = run({"why", "--", "--json"});
+  EXPECT_EQ(plain.out, "");
+  EXPECT_THAT(plain.err, HasSubstr("JOB is required"));
+}
+
 TEST_F(Daily, MetricsAsRows) {
   api::MetricsReply reply;
   reply.job = "train";

@@ -28,6 +28,15 @@ Result<ExitCode> carry_out(Context& context, const ManualCommand&) {
   return ExitCode::done;
 }
 
+/// Of arguments that could not be read as a whole.
+bool ask_for_json(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i)
+    if (arguments[i] == "--json" || arguments[i] == "-ojson" ||
+        (arguments[i] == "-o" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
+      return true;
+  return false;
+}
+
 ExitCode run(Context& context, const Command& command) {
   auto outcome =
       std::visit([&context](const auto& one) { return carry_out(context, one); }, command);
@@ -38,7 +47,10 @@ int zedctl(const std::vector<std::string>& arguments) {
   auto read = read_arguments(arguments);
   const Interrupt interrupt;
   if (const auto* said = std::get_if<Said>(&read)) {
-    Context context({}, Terminal::detect(), interrupt);
+    Common common;
+    common.json = ask_for_json(arguments);
+    Context context(common, Terminal::detect(), interrupt);
+    if (said->mistake && common.json) return static_cast<int>(context.report(*said->mistake));
     if (said->status == 0)
       context.print(said->text);
     else

@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -47,6 +48,31 @@ class PortInUse(FleetCase):
             done = subprocess.run(command, capture_output=True, text=True, timeout=30)
             self.assertEqual(done.returncode, ERROR, done.stderr)
             self.assertIn("0.0.0.0", done.stderr)
+
+
+class Arguments(unittest.TestCase):
+    """What the daemons say of words that they cannot read: status 1 as everywhere, the place and the way out."""
+
+    def refusal(self, program, *words):
+        done = subprocess.run([BINARIES / program, *words], capture_output=True, text=True, timeout=30)
+        self.assertEqual((done.returncode, done.stdout), (ERROR, ""), done.stderr)
+        return done.stderr
+
+    def test_what_cannot_be_read_is_named(self):
+        for program in ("zed-agent", "zed-controller"):
+            self.assertEqual(self.refusal(program, "rnu"),
+                             f"{program}: there is no rnu\n  next: {program} --help\n")
+            self.assertIn(f"next: {program} run --help", self.refusal(program, "run", "--frobnicate"))
+            self.assertIn("--port", self.refusal(program, "run", "--port=many"))
+        help_text = subprocess.run([BINARIES / "zed-agent", "run", "--help"], capture_output=True, text=True, timeout=30)
+        self.assertEqual(help_text.returncode, DONE)
+        self.assertIn("--store", help_text.stdout)
+
+    def test_an_agent_of_no_fleet_says_how_to_join_one(self):
+        with tempfile.TemporaryDirectory() as state:
+            said = self.refusal("zed-agent", "run", f"--state={state}/a")
+        self.assertIn("joined no fleet yet", said)
+        self.assertIn("zed-agent join", said)
 
 
 class ControllerWithoutCertificates(FleetCase):

@@ -38,7 +38,9 @@ Status name_is_free(const Machine& m, const DesiredJob* holder, const api::Dispa
                 "zedctl why " + name);
   if (op.again) return {};
   if (holder->is_terminal())
-    return fail(ErrorCode::refused, fmt::format("job {} has {} already", name, to_string(state)),
+    return fail(ErrorCode::refused,
+                fmt::format("job {} {} {} already", name,
+                            state == JobState::cancelled ? "was" : "has", to_string(state)),
                 fmt::format("zedctl dispatch {} --again makes a new job", name));
   return fail(ErrorCode::refused, fmt::format("job {} is {}", name, to_string(state)),
               fmt::format("zedctl resume {0}, or zedctl dispatch {0} --again", name));
