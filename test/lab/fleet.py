@@ -28,8 +28,7 @@ ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("ZED_LAB_BUILD", ROOT / "build" / "release"))
 BOOT_SECONDS = 600
 LONGEST_SCRIPT = 24_000
-ACKNOWLEDGED_SECONDS = 30
-TRIES = 8
+SAY_AGAIN_AFTER = (2, 4, 8, 16, 30, 60, 120)  # seconds without a "got"; what is said twice is done once
 PATIENCE = 600  # seconds, for everything that takes seconds where nobody else wants the processor
 
 signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it still switches its machines off
@@ -241,10 +240,10 @@ class Machine:
         with self.lock:
             self.next_number += 1
             number = self.next_number
-            for _ in range(TRIES):
+            for seconds in SAY_AGAIN_AFTER:
                 # The first line end closes what was lost of a line before.
                 self.control.sendall(f"\n{number} {len(encoded)} {encoded}\n".encode())
-                if self.changed.wait_for(lambda: number in self.begun or self._ended(), ACKNOWLEDGED_SECONDS):
+                if self.changed.wait_for(lambda: number in self.begun or self._ended(), seconds):
                     return number
         raise LabError(f"{self.name} does not listen: {script}\n{self.last_words()}")
 

@@ -1,8 +1,8 @@
 #include "store/zfs/event_watch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <ctime>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t longest_line = 64 << 10;
 constexpr std::string_view rollback_clone = "/%rollback";
 
-/// "0x6b0da52a", and what comes after a space is another number. 0 if it is none.
-template <class Number> Number hexadecimal(std::string_view text) {
-  Number number = 0;
+/// "0x6b0da52a". 0 if it is no number.
+std::uint64_t hexadecimal(std::string_view text) {
+  std::uint64_t number = 0;
   if (text.starts_with("0x"))
     std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
   return number;
@@ -51,13 +51,27 @@ void RollbackReader::take_line(std::string_view line) {
   if (name == "history_dsname" && value.ends_with(rollback_clone))
     seen_.dataset = value.substr(0, value.size() - rollback_clone.size());
   if (name == "history_internal_name") is_swap_ = value == "clone swap";
-  if (name == "history_txg") seen_.txg = hexadecimal<std::uint64_t>(value);
-  if (name == "time") seen_.at = hexadecimal<std::int64_t>(value);
+  if (name == "history_txg") seen_.txg = hexadecimal(value);
+  if (name == "eid") {
+    seen_.eid = hexadecimal(value);
+    last_eid_ = std::max(last_eid_, seen_.eid);
+  }
 }
+
+namespace {
+
+std::uint64_t last_event(Commands& commands, const std::string& pool) {
+  RollbackReader reader;
+  auto told = commands.run({"zpool", "events", "-H", "-v", pool}, {});
+  if (told) (void)reader.take(told->out);
+  return reader.last_eid();
+}
+
+}  // namespace
 
 EventWatch::EventWatch(Commands& commands, const std::string& pool,
                        std::function<void(const Rollback&)> on_rollback)
-    : on_rollback_(std::move(on_rollback)), since_(std::time(nullptr)) {
+    : on_rollback_(std::move(on_rollback)), told_before_(last_event(commands, pool)) {
   auto child = commands.start({"zpool", "events", "-f", "-H", "-v", pool}, Commands::Pipe::from_it);
   if (!child) {
     log_warning("store: changes made by hand are looked for each time: " +
@@ -85,7 +99,7 @@ void EventWatch::listen() {
     ++heard_;
     const std::string_view text(reinterpret_cast<const char*>(lines.data()), *n);
     for (const Rollback& rollback : reader.take(text))
-      if (rollback.at >= since_) on_rollback_(rollback);
+      if (rollback.eid > told_before_) on_rollback_(rollback);
   }
   listening_ = false;
 }

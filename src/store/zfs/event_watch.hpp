@@ -21,7 +21,7 @@ namespace zed::store::zfs {
 struct Rollback {
   std::string dataset;    ///< full name
   std::uint64_t txg = 0;  ///< what it went back to is older
-  std::int64_t at = 0;    ///< seconds since 1970
+  std::uint64_t eid = 0;  ///< number of the event: later ones have greater ones
 };
 
 /// Finds the rollbacks in what `zpool events -v` prints: an event is lines "name = value" up to an
@@ -30,6 +30,8 @@ class RollbackReader {
 public:
   /// Takes the next piece of the text; the rollbacks that end in it.
   std::vector<Rollback> take(std::string_view text);
+  /// The greatest number of an event so far, whatever it told of.
+  std::uint64_t last_eid() const { return last_eid_; }
 
 private:
   void take_line(std::string_view line);
@@ -37,6 +39,7 @@ private:
   std::string rest_;  ///< of a line whose end has not come
   Rollback seen_;
   bool is_swap_ = false;
+  std::uint64_t last_eid_ = 0;
   std::vector<Rollback> found_;
 };
 
@@ -60,7 +63,9 @@ private:
   void listen();
 
   std::function<void(const Rollback&)> on_rollback_;
-  std::int64_t since_;  ///< the command tells first what was long before
+  /// The command tells first what was before, of a store of an earlier process too. Clocks are
+  /// set back and two processes share a second: events have numbers.
+  std::uint64_t told_before_;
   std::unique_ptr<Child> child_;
   std::atomic<std::uint64_t> heard_{0};
   std::atomic<bool> listening_{false};

@@ -1,6 +1,9 @@
 // What the room reads: text that OpenZFS 2.1.11 printed in a virtual machine.
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -252,7 +255,8 @@ TEST(ZfsEvents, ARollbackIsASwapWithItsClone) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].dataset, "tank/a b/c");
   EXPECT_EQ(found[0].txg, 15U);
-  EXPECT_EQ(found[0].at, 0x6b0da52a);
+  EXPECT_EQ(found[0].eid, 0x2cU);
+  EXPECT_EQ(reader.last_eid(), 0x2cU);
 }
 
 TEST(ZfsEvents, ComeInAnyPieces) {
@@ -264,6 +268,54 @@ TEST(ZfsEvents, ComeInAnyPieces) {
       found += reader.take(text.substr(at, size)).size();
     EXPECT_EQ(found, 1U) << size;
   }
+}
+
+/// Tells first what was before, as the command does.
+class OldAndNew final : public Commands {
+public:
+  Result<Output> run(const Arguments&, std::string_view) override {
+    Output output;
+    output.ok = true;
+    output.out = old_ones();
+    return output;
+  }
+  Result<std::unique_ptr<Child>> start(const Arguments&, Pipe) override {
+    std::string newer = event("tank/b/%rollback", "clone swap", "0x10");
+    newer.replace(newer.find("0x2c"), 4, "0x2d");
+    return std::unique_ptr<Child>(std::make_unique<Printed>(old_ones() + newer));
+  }
+
+private:
+  class Printed final : public Child {
+  public:
+    explicit Printed(std::string text) : text_(std::move(text)) {}
+    Result<std::size_t> read(std::span<std::byte> buffer) override {
+      const std::size_t n = std::min(buffer.size(), text_.size());
+      std::memcpy(buffer.data(), text_.data(), n);
+      text_.erase(0, n);
+      return n;
+    }
+    Status write(std::span<const std::byte>) override { return {}; }
+    Result<Output> finish() override { return Output{}; }
+    void kill() override {}
+
+  private:
+    std::string text_;
+  };
+  static std::string old_ones() { return event("tank/a/%rollback", "clone swap", "0xf"); }
+};
+
+/// An agent that starts in the second of its predecessor's rollback must not take it for a
+/// person's.
+TEST(ZfsEvents, OfBeforeAreNotToldAgain) {
+  OldAndNew commands;
+  std::vector<std::string> heard;
+  {
+    EventWatch watch(commands, "tank", [&](const Rollback& one) { heard.push_back(one.dataset); });
+    while (watch.is_listening())
+      std::this_thread::yield();
+  }
+  EXPECT_EQ(heard, std::vector<std::string>{"tank/b"});
 }
 
 TEST(ZfsEvents, MadeOfRubbishAreNone) {
