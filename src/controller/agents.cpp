@@ -235,11 +235,14 @@ void on_transfer_done(Machine& m, const NeedOutcome& outcome) {
 }
 
 /// What failed because the hop before it did says nothing of its own link.
-void on_hop_failed(Machine& m, const NeedOutcome& outcome) {
+void on_transfer_failed(Machine& m, const NeedOutcome& outcome) {
   const auto* receive = std::get_if<ReceiveSnapshot>(&outcome.step.action);
-  const Ticket& ticket =
-      receive != nullptr ? receive->ticket : std::get<SendSnapshot>(outcome.step.action).ticket;
-  if (!m.steps.last_error(copy_need(ticket.uuid, ticket.source))) note_broken_hop(m, ticket);
+  const auto* send = std::get_if<SendSnapshot>(&outcome.step.action);
+  if (receive == nullptr && send == nullptr) return;
+  const Ticket& ticket = receive != nullptr ? receive->ticket : send->ticket;
+  const bool follows =
+      outcome.passed_on && m.steps.last_error(copy_need(ticket.uuid, ticket.source));
+  if (!follows) note_broken_hop(m, ticket);
 }
 
 /// An attempt that an agent would not start: given up if trying again cannot help.
@@ -298,7 +301,7 @@ void MessageHandler::operator()(const StepResult& result) const {
   auto outcome = m.steps.result(result, m.now.monotonic, m.out);
   if (!outcome) return;
   if (!outcome->error) on_transfer_done(m, *outcome);
-  if (outcome->error && outcome->passed_on) on_hop_failed(m, *outcome);
+  if (outcome->error) on_transfer_failed(m, *outcome);
   if (outcome->error)
     m.tell_once("failed " + outcome->need + outcome->error->message, "transfer",
                 "node " + outcome->step.node.str(),

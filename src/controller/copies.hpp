@@ -19,7 +19,7 @@ bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& own
 /// Orders transfers, those that one stream can serve as a chain. In the order of chain_order().
 void order_transfers(Machine& m, std::vector<repl::Transfer> due, const JobId& owner);
 
-/// A hop of a chain failed: its nodes do not follow one another for a while.
+/// A transfer failed: its nodes do not follow one another in a chain for a while.
 void note_broken_hop(Machine& m, const Ticket& ticket);
 
 /// A new home that does not have yet what its timeline begins with: whoever brings it that has more

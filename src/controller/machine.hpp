@@ -120,7 +120,8 @@ struct Machine {
   /// Waits for a node that has the data: thought over after that.
   std::map<JobId, std::pair<Instant, std::string>> data_waits;
   LinkRates rates;
-  /// Pairs of nodes between which a chain broke: the second is not behind the first until then.
+  /// Pairs of nodes between which a transfer broke: until then the first neither passes anything on
+  /// to the second nor stands in for another sender.
   std::map<std::pair<NodeName, NodeName>, Instant> broken_hops;
   std::map<NodeName, NodeTrouble> troubles;
   std::map<DatasetId, Instant> unneeded_code;  ///< since when no job names it

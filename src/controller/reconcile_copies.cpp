@@ -72,11 +72,15 @@ namespace {
 constexpr Millis broken_for = minutes(10);
 constexpr std::size_t most_broken_hops = 1024;
 
+bool is_broken(const Machine& m, const NodeName& from, const NodeName& to) {
+  auto broken = m.broken_hops.find({from, to});
+  return broken != m.broken_hops.end() && broken->second > m.now.monotonic;
+}
+
 /// A node in the middle of a chain takes part twice. One whose link is known to be much slower
 /// than that of the node before it would hold that one up.
 bool may_pass(const Machine& m, const NodeName& from, const NodeName& to) {
-  auto broken = m.broken_hops.find({from, to});
-  if (broken != m.broken_hops.end() && broken->second > m.now.monotonic) return false;
+  if (is_broken(m, from, to)) return false;
   const Bytes fast = m.rates.best_to(from);
   const Bytes slow = m.rates.best_to(to);
   if (slow.value > 0 && slow.value < fast.value / 2) return false;
@@ -117,6 +121,42 @@ bool waits_for_its_chain(const Machine& m, const repl::Transfer& transfer,
                      [copy](const CheckpointId& id) { return copy->find(id) != nullptr; });
 }
 
+bool has_failed(const Machine& m, const DatasetId& uuid, const NodeName& target) {
+  return m.steps.last_error(copy_need(uuid, target)).has_value();
+}
+
+/// Whether the copy on `node` gives the very stream that the source's would.
+bool can_stand_in(const Machine& m, const repl::Transfer& transfer, const NodeName& node) {
+  const Dataset* source = m.fleet.copy(transfer.source, transfer.uuid);
+  const Dataset* copy = m.fleet.copy(node, transfer.uuid);
+  const auto id = repl::snapshot_of(transfer.step);
+  if (node == transfer.source || node == transfer.target || source == nullptr || !id) return false;
+  const Snapshot* original = source->find(*id);
+  const Snapshot* snapshot = copy == nullptr ? nullptr : copy->find(*id);
+  if (original == nullptr || snapshot == nullptr || copy->timeline() != source->timeline())
+    return false;
+  if (transfer.kind == StreamKind::zfs && snapshot->guid != original->guid) return false;
+  const auto base = repl::base_of(transfer.step);
+  if (base && copy->find(*base) == nullptr) return false;
+  const Dataset* target = m.fleet.copy(transfer.target, transfer.uuid);
+  return repl::stream_kind(m.fleet.node(node)->facts.store,
+                           m.fleet.node(transfer.target)->facts.store, *copy, target,
+                           base) == transfer.kind;
+}
+
+/// What broke off goes on from a copy that is whole by now, so that the source's link is spared;
+/// once, for the pair is a broken one if that fails too.
+void choose_sender(const Machine& m, repl::Transfer& transfer) {
+  if (!has_failed(m, transfer.uuid, transfer.target)) return;
+  for (const NodeName& node : m.fleet.ready_holders(transfer.uuid)) {
+    if (!m.fleet.node(node)->facts.dialable || m.steps.transfers_on(node) >= most_transfers ||
+        is_broken(m, node, transfer.target) || !can_stand_in(m, transfer, node))
+      continue;
+    transfer.passed_on_by = node;
+    return;
+  }
+}
+
 /// All hops or, if one of them was done this moment, none.
 void order_chain(Machine& m, const std::vector<repl::Transfer>& hops, const JobId& owner) {
   auto plan = repl::plan_chain(m.fleet.view(), hops, m.term, m.ids);
@@ -132,21 +172,25 @@ void order_chain(Machine& m, const std::vector<repl::Transfer>& hops, const JobI
 }  // namespace
 
 void order_transfers(Machine& m, std::vector<repl::Transfer> due, const JobId& owner) {
-  const auto pass = [&m](const NodeName& from, const NodeName& to) {
-    return may_pass(m, from, to);
-  };
   if (due.empty()) return;
   const InFlight in_flight = passed_on(m, owner);
   std::erase_if(due, [&](const repl::Transfer& transfer) {
     return waits_for_its_chain(m, transfer, in_flight) || !is_orderable(m, transfer, owner);
   });
   while (!due.empty()) {
-    const auto chain = repl::take_chain(m.fleet.view(), due, pass);
+    const DatasetId uuid = due.front().uuid;
+    // What failed is tried by itself: nobody waits behind a node that cannot take it.
+    const auto pass = [&m, &uuid](const NodeName& from, const NodeName& to) {
+      return !has_failed(m, uuid, from) && !has_failed(m, uuid, to) && may_pass(m, from, to);
+    };
+    auto chain = repl::take_chain(m.fleet.view(), due, pass);
     // Those before it may have taken the slot.
-    if (chain.size() == 1)
-      order_transfer(m, chain.front(), owner);
-    else if (is_orderable(m, chain.front(), owner))
-      order_chain(m, chain, owner);
+    if (chain.size() > 1) {
+      if (is_orderable(m, chain.front(), owner)) order_chain(m, chain, owner);
+      continue;
+    }
+    choose_sender(m, chain.front());
+    order_transfer(m, chain.front(), owner);
   }
 }
 

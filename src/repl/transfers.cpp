@@ -134,6 +134,10 @@ std::optional<CheckpointId> snapshot_of(const ReplicationStep& step) {
   return std::visit(TravelsOf{}, step).snapshot;
 }
 
+std::optional<CheckpointId> base_of(const ReplicationStep& step) {
+  return std::visit(TravelsOf{}, step).base;
+}
+
 std::optional<Transfer> due_transfer(const FleetView& view, const DatasetId& uuid,
                                      const NodeName& source_node, const NodeName& target_node,
                                      const std::string& why, const Retention& retention) {

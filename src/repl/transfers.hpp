@@ -23,8 +23,10 @@ struct Transfer {
   StreamKind kind = StreamKind::files;
   std::size_t behind = 0;  ///< snapshots still to travel, this one included
   std::optional<Bytes> max_rate;
-  std::string why;        ///< "policy models: macbook lacks llama-8b@v1"
-  NodeName passed_on_by;  ///< in a chain, the node that sends it while it receives it itself
+  std::string why;  ///< "policy models: macbook lacks llama-8b@v1"
+  /// Who sends it instead of the source: in a chain the node that receives it at the same time; or
+  /// one that has the same.
+  NodeName passed_on_by;
 };
 
 /// A dataset that a policy leaves out, and why: "size_gb is not set".
@@ -47,6 +49,9 @@ bool selects(const ReplicationPolicy& policy, const Dataset& dataset);
 
 /// The snapshot that a step moves; none if it moves none.
 std::optional<CheckpointId> snapshot_of(const ReplicationStep& step);
+
+/// What it is an increment to; none for a full stream and for what moves nothing.
+std::optional<CheckpointId> base_of(const ReplicationStep& step);
 
 /// Everything that `policy` wants moved now: at most one step for each dataset and target. Branches
 /// are left out; a source or target that is silent has no steps; nothing is ever sent onto a

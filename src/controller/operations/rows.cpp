@@ -61,13 +61,13 @@ std::map<std::string, std::string> metrics_of(const Snapshot& snapshot) {
     if (auto parsed = parse_json(all->second); parsed && parsed->as_map() != nullptr)
       for (const auto& member : *parsed->as_map())
         metrics[member.key] = text_of(member.value);
+  // `request` is the job's number of its request (docs/agent.md).
   static const std::set<std::string> own = {
       property::type,    property::uuid,       property::name,     property::home,
       property::status,  property::generation, property::timeline, property::lineage,
       property::parent,  property::id,         property::job,      property::seq,
       property::metrics, property::closing,    property::intent,   property::branch_of,
-      property::code,    property::data,
-      "request"};  // the job's number of its request (docs/agent.md)
+      property::code,    property::data,       "request"};
   for (const auto& [key, value] : snapshot.properties)
     if (!own.contains(key)) metrics.emplace(key, value);
   return metrics;
