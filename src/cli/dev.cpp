@@ -340,7 +340,7 @@ Result<ExitCode> carry_out(Context& context, const DevUp& command) {
                 plural(fleet.nodes.size(), "machine") + " in " + fleet.folder +
                 "\n"
                 "zedctl finds it from now on; other programs: export ZED_CONTROLLER=" +
-                fleet.socket +
+                shell_word(fleet.socket) +
                 "\n"
                 "  next: zedctl nodes\n"
                 "        zedctl apply FILE, zedctl dispatch JOB, zedctl jobs\n"

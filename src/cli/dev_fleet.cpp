@@ -1,6 +1,7 @@
 #include "cli/dev_fleet.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <set>
@@ -99,6 +100,18 @@ const DevNode* DevFleet::find(const std::string& name) const {
   auto node = std::find_if(nodes.begin(), nodes.end(),
                            [&name](const DevNode& n) { return same_typed_name(n.name, name); });
   return node == nodes.end() ? nullptr : &*node;
+}
+
+std::string shell_word(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+:@%,=~").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !text.empty() && text.front() != '~') return text;
+  std::string word = "'";
+  for (char c : text)
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 DevFleet built_in_profile() {

@@ -21,6 +21,9 @@
 
 namespace zed::cli {
 
+/// `text` as one word of a shell: quoted if it has more than letters, digits and "/._-+:@%,=~".
+std::string shell_word(const std::string& text);
+
 struct DevNode {
   std::string name;
   std::string pool;

@@ -277,6 +277,16 @@ TEST(Completion, WorksInBash) {
   EXPECT_EQ(offered("zedctl completion f", 2), "fish\n");
 }
 
+TEST(DevFleet, APathIsOneWordOfAShell) {
+  EXPECT_EQ(shell_word("/home/ada/.local/state/zed-dev/controller.sock"),
+            "/home/ada/.local/state/zed-dev/controller.sock");
+  EXPECT_EQ(shell_word("/tmp/my fleet/s"), "'/tmp/my fleet/s'");
+  EXPECT_EQ(shell_word("/tmp/d'é/s"), "'/tmp/d'\\''é/s'");
+  EXPECT_EQ(shell_word("/tmp/$HOME;x"), "'/tmp/$HOME;x'");
+  EXPECT_EQ(shell_word("~/s"), "'~/s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(DevProfile, SaysWhatIsWrong) {
   const fs::path path =
       fs::temp_directory_path() / ("zed-profile-" + std::to_string(::getpid()) + ".json");

@@ -81,6 +81,20 @@ TEST(Run, TheSameSubmitTwiceIsOneJob) {
   EXPECT_EQ(world.live_attempts(), 1u);
 }
 
+TEST(Run, AFailureWithoutRetriesSpeaksOfNone) {
+  World world = lab();
+  world.must(run_of({"train"}, "mine"));
+  world.exits("mine", Kind::exit_code);
+  world.settle();
+  EXPECT_EQ(world.job("mine").outcome->reason, "exit-code");
+  world.dispatch("finetune").value();
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    world.exits("finetune", Kind::exit_code);
+    world.pass(minutes(10));
+  }
+  EXPECT_EQ(world.job("finetune").outcome->reason, "exit-code; 3 of 3 retries used");
+}
+
 TEST(Run, ANameIsTakenWhileItsJobLives) {
   World world = lab();
   world.must(run_of({"train"}, "mine"));

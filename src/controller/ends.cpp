@@ -58,8 +58,10 @@ std::string one_back(const Machine& m, const DesiredJob& job) {
 std::string reason_of(const Machine& m, const DesiredJob& job, bool got_anywhere, JobState state,
                       const ExitRecord& exit) {
   if (state == JobState::failed && counts_as_failure(exit.kind)) {
-    std::string reason = fmt::format("{}; {} of {} retries used", exit.words,
-                                     std::min(job.failures, job.job.retries), job.job.retries);
+    std::string reason = exit.words;
+    if (job.job.retries > 0)
+      reason += fmt::format("; {} of {} retries used", std::min(job.failures, job.job.retries),
+                            job.job.retries);
     // It may be the checkpoint that is bad (htcondor/htcondor#2718).
     std::string before = got_anywhere ? "" : one_back(m, job);
     if (!before.empty())

@@ -98,9 +98,11 @@ Value policy_value(const CheckpointPolicy& policy) {
 }
 
 Value error_value(const Error& error) {
+  // The hint has its own member: whoever shows both must not show it twice.
+  const Error without_hint{error.code, error.message, error.frames, ""};
   Value value = Value::map();
   value.set("code", std::string(to_string(error.code)));
-  value.set("message", error.describe());
+  value.set("message", without_hint.describe());
   value.set("hint", error.hint);
   return value;
 }

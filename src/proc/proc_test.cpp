@@ -456,7 +456,9 @@ TEST(JobSocket, ReadsRequestsAndRefusesGarbage) {
   EXPECT_EQ(asked->metrics.at("loss"), 0.5);
   std::string outside = "{\"v\":1,\"op\":\"checkpoint\"," + g +
                         ",\"request\":8,\"deadline_ms\":99,\"paths\":[\"../../etc/passwd\"]}\n";
-  EXPECT_NE(job.ask(outside).find("leaves the job's folder"), std::string::npos);
+  const std::string refused = job.ask(outside);
+  EXPECT_NE(refused.find("leaves the job's folder\""), std::string::npos) << refused;
+  EXPECT_NE(refused.find("\"hint\":\"paths of a checkpoint"), std::string::npos) << refused;
   for (const char* number : {"0", "-1", "9007199254740992", "7.5"})
     EXPECT_NE(job.ask("{\"v\":1,\"op\":\"checkpoint\"," + g + ",\"request\":" + number +
                       ",\"deadline_ms\":99}\n")
