@@ -80,8 +80,8 @@ TEST(TextDiff, ShowsHunksWithContext) {
   }
   expect_golden("text_diff", unified_diff(a, b, view) + unified_diff(a, b, coloured()));
   EXPECT_EQ(unified_diff(a, a, view), "");
-  EXPECT_EQ(unified_diff("", "x\n", view), "@@ -1,0 +1,1 @@\n+x\n");
-  EXPECT_EQ(unified_diff("x\n", "", view), "@@ -1,1 +1,0 @@\n-x\n");
+  EXPECT_EQ(unified_diff("", "x\n", view), "@@ -0,0 +1,1 @@\n+x\n");
+  EXPECT_EQ(unified_diff("x\n", "", view), "@@ -1,1 +0,0 @@\n-x\n");
 }
 
 TEST(TextDiff, IsBounded) {
@@ -514,6 +514,15 @@ TEST_F(Daily, AMistypedCommandIsJsonWhereThatIsAsked) {
   const Outcome plain = run({"why", "--", "--json"});
   EXPECT_EQ(plain.out, "");
   EXPECT_THAT(plain.err, HasSubstr("JOB is required"));
+}
+
+TEST(RenderDaily, MetricsThatAreNotThereSayWhichAre) {
+  api::MetricsReply reply;
+  reply.job = "train";
+  EXPECT_THAT(render(reply, View{}), HasSubstr("next: zed.log("));
+  reply.other_names = {"loss", "lr"};
+  EXPECT_EQ(render(reply, View{}), "train has logged no metrics of that name\n"
+                                   "  next: zedctl metrics train NAME; it logs loss, lr\n");
 }
 
 TEST_F(Daily, MetricsAsRows) {

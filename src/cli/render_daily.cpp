@@ -179,12 +179,13 @@ std::string render(const api::FilesReply& reply, const View& view) {
 }
 
 std::string render(const api::MetricsReply& reply, const View& view) {
+  const std::string job = printable(reply.job);
+  if (reply.series.empty() && reply.other_names.empty())
+    return job + " has logged no metrics\n"
+                 "  next: zed.log(step=…, loss=…) in its script, docs/job-protocol.md in others\n";
   if (reply.series.empty())
-    return printable(reply.job) + " has logged no metrics" +
-           (reply.other_names.empty()
-                ? ""
-                : " of that name; it logs " + printable(join(reply.other_names, ", "))) +
-           "\n  next: zed.log(step=…, loss=…) in its script, docs/job-protocol.md in others\n";
+    return job + " has logged no metrics of that name\n  next: zedctl metrics " + job +
+           " NAME; it logs " + printable(join(reply.other_names, ", ")) + "\n";
   const PlotSize size{view.width == 0 ? usual_width : std::min<std::size_t>(view.width, 120), 12};
   std::string text;
   const MetricSeries& main = main_series(reply.series);

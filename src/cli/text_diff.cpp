@@ -129,8 +129,11 @@ std::string hunk(const std::vector<Edit>& script, std::size_t begin, std::size_t
     count_b += script[i].kind != Kind::removed ? 1 : 0;
     text += line_of(script[i], view);
   }
-  const std::string head = "@@ -" + std::to_string(line_a) + "," + std::to_string(count_a) + " +" +
-                           std::to_string(line_b) + "," + std::to_string(count_b) + " @@";
+  // Of no lines at all the one before is named: patch takes "-1,0" for a file that is there.
+  const auto range = [](std::size_t line, std::size_t count) {
+    return std::to_string(count == 0 ? line - 1 : line) + "," + std::to_string(count);
+  };
+  const std::string head = "@@ -" + range(line_a, count_a) + " +" + range(line_b, count_b) + " @@";
   return styled(head, Style::faint, view) + "\n" + text;
 }
 
