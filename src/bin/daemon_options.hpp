@@ -44,8 +44,7 @@ void configure_log_of(const std::string& program, const DaemonOptions& options);
 
 /// The exit status after arguments that could not be read: 0 if only help was asked for, which is
 /// printed; else 1, and standard error says what is wrong and which help tells more.
-int refuse_arguments(const CLI::App& app, const std::string& program,
-                     const CLI::ParseError& error);
+int refuse_arguments(const CLI::App& app, const std::string& program, const CLI::ParseError& error);
 
 /// The exit status of a program that ends with `status`; an error is said on standard error.
 int report(const std::string& program, const Status& status);
