@@ -12,6 +12,7 @@ Exit status: 0 if the proof holds, else 1. KEEP=1 leaves the fleet running to lo
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -244,21 +245,27 @@ def prove(fleet, watch, alone):
     ]
 
 
-def show_moved(fleet):
-    """What went from machine to machine, from the fleet's own events."""
+def moved_by(events):
+    """Snapshots and bytes for each dataset and route: "server -> macbook, 29.3 MiB", with what else is said of it."""
     factor = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     moved = {}
-    for event in fleet.ask("events", "--limit", "1000")["events"]:
-        if event["kind"] != "transfer" or " -> " not in event["text"]:
+    for event in events:
+        found = re.match(r"(\S+ -> \S+), ([0-9.]+) (B|KiB|MiB|GiB)\b", event["text"])
+        if event["kind"] != "transfer" or found is None:
             continue
-        route, size = event["text"].split(", ")
-        amount, unit = size.split(" ")
+        route, amount, unit = found.groups()
         dataset = event["subject"].split("@")[0]
         count, total = moved.get((dataset, route), (0, 0.0))
         moved[dataset, route] = (count + 1, total + float(amount) * factor[unit])
+    return moved
+
+
+def show_moved(fleet):
+    """What went from machine to machine, from the fleet's own events."""
+    moved = moved_by(fleet.ask("events", "--limit", "1000")["events"])
     title("What moved")
     for (dataset, route), (count, total) in sorted(moved.items()):
-        print(f"  {dataset:<40} {route:<26} {count:>3} snapshots {total / 2**20:9.2f} MiB")
+        print(f"  {dataset:<42} {route:<26} {count:>3} snapshots {total / 2**20:9.2f} MiB")
 
 
 def story(folder):

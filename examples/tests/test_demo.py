@@ -40,6 +40,20 @@ class Demo(unittest.TestCase):
             self.assertIn("./dev demo", str(failed.exception))
         self.assertLess(time.monotonic() - began, demo.PATIENCE_S / 2)
 
+    def test_what_moved_is_read_from_events_whatever_else_they_say(self):
+        def event(text, kind="transfer"):
+            return {"kind": kind, "subject": "models/wide@v1.0", "text": text}
+
+        moved = demo.moved_by([
+            event("server -> macbook, 1.00 MiB"),
+            event("server -> macbook, 512 KiB"),
+            event("macbook -> laptop2, 1.00 MiB, passed on while it arrived there"),
+            event("node laptop2: receive models/wide failed: the other end -> was silent, 3 times"),
+            event("ok -> lost, 1 B", kind="node"),
+        ])
+        self.assertEqual(moved, {("models/wide", "server -> macbook"): (2, 1.5 * 2**20),
+                                 ("models/wide", "macbook -> laptop2"): (1, 2.0**20)})
+
 
 if __name__ == "__main__":
     unittest.main()
