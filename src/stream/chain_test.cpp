@@ -328,7 +328,8 @@ TEST_F(Chain, ATailThatStallsIsSplicedOut) {
   snapshot = take("v2", 2);
   StuckDisk disk(nodes[3].memory);
   start();
-  ASSERT_TRUE(run_until([&] { return is_over(1) && nodes[2].ended.size() == 2; }));
+  ASSERT_TRUE(run_until(
+      [&] { return is_over(1) && is_over(2) && nodes[2].ended.count(send_step(3)) > 0; }));
   expect_equal(1);
   expect_equal(2);
   EXPECT_EQ(sent(2, 3).error().code, ErrorCode::timeout);

@@ -252,6 +252,7 @@ Status FrameSocket::check_for_error() {
 Status FrameSocket::receive(Frame& frame) {
   std::array<std::byte, header_size> header{};
   ZED_CHECK(read_exactly(header));
+  heard_ = true;
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
     size = size << 8 | static_cast<std::size_t>(header[i]);

@@ -75,6 +75,8 @@ public:
   /// A frame that must be JSON.
   Result<Value> receive_json();
 
+  /// Whether a frame has come. Not while another thread receives.
+  bool has_heard() const { return heard_; }
   void stop();
 
 private:
@@ -92,6 +94,7 @@ private:
   std::string plain_;  ///< decrypted and not yet read, from plain_read_ on
   std::size_t plain_read_ = 0;
   std::vector<std::byte> wire_;  ///< read from the kernel, reused
+  bool heard_ = false;
   std::atomic<bool> stopped_{false};
 };
 

@@ -1,5 +1,6 @@
 #include "stream/transfers.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -18,7 +19,6 @@ namespace zed::stream {
 namespace {
 
 constexpr Millis redial_after = Millis{500};
-constexpr Millis second_dials_after = seconds(5);
 constexpr Millis progress_every = Millis{500};
 constexpr Millis hello_within = seconds(5);
 constexpr std::size_t most_strangers = 64;  ///< connections that have not said hello yet
@@ -38,6 +38,10 @@ struct Running {
     changed.notify_all();
     socket.stop();
   }
+  bool is_cancelled() {
+    std::lock_guard lock(mutex);
+    return cancelled;
+  }
   /// Waits; false if cancelled meanwhile.
   bool pause(Millis wait) {
     std::unique_lock lock(mutex);
@@ -55,6 +59,10 @@ struct Running {
 /// Whose certificate the other end must show.
 std::string other_end(const TransferRequest& request) {
   return "zed@" + (request.sends ? request.ticket.target : request.ticket.source).str();
+}
+
+bool dials_first(const TransferRequest& request) {
+  return request.sends == request.ticket.source_dials;
 }
 
 /// Rate over the time between two reports.
@@ -83,7 +91,8 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   struct Entry {
     explicit Entry(net::Loop& loop) : dial_timer(loop), meeting_timer(loop) {}
     TransferRequest request;
-    bool begun = false;  ///< has had its turn
+    bool begun = false;    ///< has had its turn
+    bool dialled = false;  ///< runs on a connection that this end made
     net::Timer dial_timer;
     net::Timer meeting_timer;
     std::shared_ptr<Running> running;
@@ -106,6 +115,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
 
   void begin_next();
   void begin(Entry& entry);
+  void await(Entry& entry);
   void dial(const StepId& step);
   void dialled(const StepId& step, net::Fd socket);
   void accept(net::Fd socket);
@@ -116,6 +126,7 @@ struct Transfers::Core : std::enable_shared_from_this<Transfers::Core> {
   Entry* expected(const StreamHello& hello, const std::string& node);
   void run(Entry& entry, net::Connection::Released connection, std::string already_read,
            std::optional<StreamHello> hello);
+  bool has_precedence(const StreamHello& hello) const;
   void finished(const StepId& step, Result<Outcome> result);
   void end(const StepId& step, Result<Outcome> result);
   std::shared_ptr<Passing> passing_of(const TransferRequest& request);
@@ -156,14 +167,18 @@ void Transfers::Core::begin_next() {
 
 void Transfers::Core::begin(Entry& entry) {
   entry.begun = true;
+  await(entry);
+  if (entry.running) return;
+  entry.dial_timer.start(dials_first(entry.request) ? Millis{0} : options.second_dials_after,
+                         [this, step = entry.request.step] { dial(step); });
+}
+
+void Transfers::Core::await(Entry& entry) {
   // The other end may have been faster.
   for (const auto& [id, stranger] : strangers)
     if (stranger->hello && expected(*stranger->hello, stranger->node) == &entry)
       return meet(entry, id);
   StepId step = entry.request.step;
-  bool dials_first = entry.request.sends == entry.request.ticket.source_dials;
-  entry.dial_timer.start(dials_first ? Millis{0} : second_dials_after,
-                         [this, step] { dial(step); });
   entry.meeting_timer.start(options.meeting, [this, step] {
     end(step, fail(ErrorCode::unavailable, "the other end of the transfer did not come",
                    "it may be behind a firewall that lets neither end dial"));
@@ -209,6 +224,7 @@ void Transfers::Core::dialled(const StepId& step, net::Fd socket) {
                     entry->second.request.ticket.id};
   net::Connection::Released connection{std::move(socket), std::nullopt};
   if (options.tls) connection.tls.emplace(options.tls, net::TlsSide::client);
+  entry->second.dialled = true;
   run(entry->second, std::move(connection), "", hello);
 }
 
@@ -281,12 +297,24 @@ void Transfers::Core::greeted(net::Lobby::Id id) {
     return forget(id);
   }
   if (Entry* entry = expected(*hello, stranger.node)) return meet(*entry, id);
+  if (has_precedence(*hello)) return forget(id);
   // Both ends are told at once, and each has to look and to hold what it needs first: this one may
   // be the slower. A store that waits for its disk takes seconds.
   stranger.hello = *hello;
   stranger.limit.start(options.meeting, [this, id] {
     refusals.add("data connection refused: it shows no ticket that is expected here");
     forget(id);
+  });
+}
+
+/// Both ends have dialled, each runs on its own connection and would wait there for the other: the
+/// one of the end that dials first counts, the other end is sent away and yields to it.
+bool Transfers::Core::has_precedence(const StreamHello& hello) const {
+  return std::any_of(entries.begin(), entries.end(), [&hello](const auto& item) {
+    const Entry& entry = item.second;
+    return entry.request.ticket.id == hello.ticket &&
+           entry.request.sends == (hello.end == End::receiver) && entry.running && entry.dialled &&
+           dials_first(entry.request);
   });
 }
 
@@ -332,9 +360,17 @@ void Transfers::Core::run(Entry& entry, net::Connection::Released connection,
 }
 
 void Transfers::Core::finished(const StepId& step, Result<Outcome> result) {
-  auto entry = entries.find(step);
-  if (entry == entries.end()) return;
-  entry->second.running->thread.join();
+  auto found = entries.find(step);
+  if (found == entries.end()) return;
+  Entry& entry = found->second;
+  entry.running->thread.join();
+  const bool sent_away = !result && entry.dialled && !dials_first(entry.request) &&
+                         !entry.running->socket.has_heard() && !entry.running->is_cancelled();
+  if (sent_away) {
+    entry.dialled = false;
+    entry.running.reset();
+    return await(entry);
+  }
   end(step, std::move(result));
 }
 

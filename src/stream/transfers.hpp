@@ -43,6 +43,7 @@ struct TransferOptions {
   std::size_t most_at_once = 8;         ///< more wait for their turn
   Millis silence = seconds(60);         ///< the longest wait for the other end once connected
   Millis meeting = seconds(60);         ///< the longest wait for the two ends to meet
+  Millis second_dials_after = seconds(5);  ///< the end that the ticket does not tell to dial
   PassingLimits passing = {};           ///< of chains through this node
 };
 

@@ -26,9 +26,11 @@ DatasetName dataset_name(const char* text) {
 
 /// One machine: a store and its end of the data plane.
 struct Machine {
-  Machine(net::Loop& loop, std::uint64_t seed, Millis meeting) : store(seed) {
+  Machine(net::Loop& loop, std::uint64_t seed, Millis meeting, Millis second_dials_after)
+      : store(seed) {
     TransferOptions options;
     options.meeting = meeting;
+    options.second_dials_after = second_dials_after;
     TransferHandlers handlers;
     handlers.progressed = [](const StepId&, Bytes, Bytes, Bytes) {};
     handlers.ended = [this](const StepId& step, Result<Outcome> result) {
@@ -98,13 +100,23 @@ protected:
   Result<Outcome> received() { return target.ended.at(step_id(2)); }
   Result<Outcome> sent() { return source.ended.at(step_id(1)); }
 
+  explicit TransfersTest(Millis second_dials_after = seconds(5))
+      : source(loop, 1, seconds(3), second_dials_after),
+        target(loop, 2, seconds(3), second_dials_after) {}
+
   net::Loop loop;
-  Machine source{loop, 1, seconds(3)};
-  Machine target{loop, 2, seconds(3)};
+  Machine source;
+  Machine target;
   DatasetName dataset = dataset_name("models/llama");
   DatasetId uuid{{9}};
   Snapshot snapshot;
   std::uint8_t tickets = 0;
+};
+
+/// Either end dials at once.
+class EagerTest : public TransfersTest {
+protected:
+  EagerTest() : TransfersTest(Millis{0}) {}
 };
 
 TEST_F(TransfersTest, ASnapshotArrivesWithItsProperties) {
@@ -189,6 +201,23 @@ TEST_F(TransfersTest, TheEndThatIsToldLaterIsWaitedFor) {
     ASSERT_TRUE(received()) << received().error().describe();
     ASSERT_TRUE(sent()) << sent().error().describe();
     if (source_dials) must_drop(target, t);
+  }
+}
+
+/// On a machine that is short of time the second end dials before it has read the first one's
+/// words: each would wait on its own connection for the other.
+TEST_F(EagerTest, BothEndsDialAtOnce) {
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    Ticket t = ticket(snapshot);
+    t.source_dials = i % 2 == 0;
+    source.ended.clear();
+    target.ended.clear();
+    start(t);
+    wait();
+    ASSERT_TRUE(received()) << received().error().describe();
+    ASSERT_TRUE(sent()) << sent().error().describe();
+    must_drop(target, t);
   }
 }
 
