@@ -75,7 +75,7 @@ TEST(Adopt, SaysFirstWhatItWouldDoAndDoesIt) {
   EXPECT_THAT(preview.warnings[0], HasSubstr("--to models/llama"));
   op.dry_run = false;
   api::AdoptReply reply = must(world, op);
-  const Dataset& there = on_server(world, "stuff/llama");
+  const Dataset there = on_server(world, "stuff/llama");
   EXPECT_EQ(there.uuid.str(), reply.uuid);
   EXPECT_EQ(there.property(property::type), "model");
   EXPECT_EQ(there.property("quantized"), "q4_k_m");
@@ -118,7 +118,7 @@ TEST(Adopt, WhatAPersonSetStays) {
   world.pass(seconds(2));
   api::AdoptReply reply = must(world, adopt("tank/models/llama-70b"));
   EXPECT_EQ(reply.properties.count("size_gb"), 0u);
-  const Dataset& there = on_server(world, "models/llama-70b");
+  const Dataset there = on_server(world, "models/llama-70b");
   EXPECT_EQ(there.property("version"), "2.1");
   EXPECT_EQ(there.property("size_gb"), "140");
   EXPECT_EQ(there.snapshots.size(), 1u) << "the person's snapshot is enough";
