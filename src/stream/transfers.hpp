@@ -44,7 +44,7 @@ struct TransferOptions {
   Millis silence = seconds(60);         ///< the longest wait for the other end once connected
   Millis meeting = seconds(60);         ///< the longest wait for the two ends to meet
   Millis second_dials_after = seconds(5);  ///< the end that the ticket does not tell to dial
-  PassingLimits passing = {};           ///< of chains through this node
+  PassingLimits passing = {};              ///< of chains through this node
 };
 
 /// Loop's thread only; handlers run there. The store is called from worker threads.
