@@ -1,6 +1,6 @@
 """One module a measurement. Each is a function of a Bench that returns rows (table.Row)."""
 
-from . import burst, calls, commit, idle, memory, placement, restart, slurm, start, stream, submit, trackers
+from . import burst, calls, commit, idle, memory, openzfs, placement, restart, slurm, start, stream, submit, trackers
 
 MEASURES = {
     "placement": placement.measure,
@@ -16,6 +16,9 @@ MEASURES = {
 
 # Against other people's programs: only when asked for, since they have to be installed.
 PEERS = {"slurm": slurm.measure, "idle": idle.measure, "trackers": trackers.measure}
+
+# In virtual machines with OpenZFS (test/lab): needs root.
+LAB = {"zfs-commit": openzfs.measure}
 
 # What the smoke test runs: every kind of peer and every program once, in some seconds.
 SMOKE = ["placement", "submit", "burst", "restart", "memory", "stream", "start"]
