@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/describe.hpp"
-#include "controller/testing.hpp"
+#include "controller/lab_testing.hpp"
 
 namespace zed::controller {
 namespace {
@@ -12,14 +12,14 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::lab_with;
 using testing::node;
 using ::testing::Not;
 using testing::World;
 
 std::string to_three(const std::string& clauses = "") {
-  return "deploy :lab, pool: \"tank\" do\n  replicate :models do\n    from :server\n"
-         "    to [:a, :b, :c]\n    " +
-         clauses + "\n  end\nend\n";
+  return lab_with("  replicate :models do\n    from :server\n    to [:a, :b, :c]\n    " + clauses +
+                  "\n  end");
 }
 
 /// "from>to" of every send, and "from=>to" of one that passes on what still arrives, oldest first.
@@ -177,8 +177,8 @@ TEST(Chains, TheRateOfAPolicyHoldsWhereItLeavesTheSource) {
 
 TEST(Chains, CopiesOfAJobLeaveItsHomeOnce) {
   World world("server: A100/80; a:; b:");
-  ASSERT_TRUE(world.apply("deploy :lab, pool: \"tank\" do\n  job :train do\n    run [\"train\"]\n"
-                          "    requires gpus: 1\n    copies 2\n  end\nend\n"));
+  ASSERT_TRUE(world.apply(
+      lab_with("  job :train do\n    run [\"train\"]\n    requires gpus: 1\n    copies 2\n  end")));
   api::Dispatch dispatch;
   dispatch.job = "train";
   world.must(dispatch);

@@ -44,6 +44,11 @@ deploy :lab, pool: "tank" do
 end
 )";
 
+/// A cluster file with these declarations.
+inline std::string lab_with(const std::string& lines) {
+  return "deploy :lab, pool: \"tank\" do\n" + lines + "\nend\n";
+}
+
 inline World lab(const std::string& machine = "") {
   World world("server: A100/80 x2; workstation: RTX 4090/24; laptop:",
               machine.empty() ? NodeName{} : node(machine));

@@ -5,7 +5,7 @@
 
 #include "base/json.hpp"
 #include "controller/ends.hpp"
-#include "controller/testing.hpp"
+#include "controller/lab_testing.hpp"
 
 namespace zed::controller {
 namespace {
@@ -14,14 +14,11 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::lab_with;
 using testing::node;
 using ::testing::Not;
 using testing::World;
 using Kind = ExitRecord::Kind;
-
-std::string with_jobs(const std::string& lines) {
-  return "deploy :lab, pool: \"tank\" do\n" + lines + "\nend\n";
-}
 
 const std::string train = R"(
   job :train do
@@ -42,7 +39,7 @@ const std::string train_on_old = R"(
 
 TEST(Crashes, AJobThatTakesItsSupervisorAlongIsHeld) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   world.dispatch("train").value();
   for (int i = 0; i < most_crashes; ++i) {
     ASSERT_THAT(world.show("train"), HasSubstr("running")) << i;
@@ -61,7 +58,7 @@ TEST(Crashes, AJobThatTakesItsSupervisorAlongIsHeld) {
 
 TEST(Crashes, ACheckpointBetweenShowsThatItGetsSomewhere) {
   World world("server: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   world.dispatch("train").value();
   for (int i = 0; i < 2 * most_crashes; ++i) {
     world.commits("train", "epoch-" + std::to_string(i + 1));
@@ -80,7 +77,7 @@ TEST(FailingNode, IsDrainedAfterDifferentJobsInARow) {
   for (const char* name : {"a", "b", "c", "d"})
     jobs += std::string("  job :") + name + " do\n    run [\"x\"]\n    requires gpus: 1\n" +
             "    prefer node: :bad\n  end\n";
-  ASSERT_TRUE(world.apply(with_jobs(jobs)));
+  ASSERT_TRUE(world.apply(lab_with(jobs)));
   world.agent("bad").refuses.insert("start-attempt");
   for (const char* name : {"a", "b", "c"})
     world.dispatch(name).value();
@@ -107,7 +104,7 @@ TEST(FailingNode, TheLastOneIsLeftInPeace) {
   std::string jobs;
   for (const char* name : {"a", "b", "c"})
     jobs += std::string("  job :") + name + " do\n    run [\"x\"]\n    requires gpus: 1\n  end\n";
-  ASSERT_TRUE(world.apply(with_jobs(jobs)));
+  ASSERT_TRUE(world.apply(lab_with(jobs)));
   world.agent("only").refuses.insert("start-attempt");
   for (const char* name : {"a", "b", "c"})
     world.dispatch(name).value();
@@ -119,7 +116,7 @@ TEST(FailingNode, TheLastOneIsLeftInPeace) {
 
 TEST(Forget, FreesTheNameOfAMachineThatIsGone) {
   World world("server: A100/80; old: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   api::ForgetNode forget;
   forget.node = "old";
   EXPECT_EQ(world.ask(forget).error().code, ErrorCode::refused) << "it is connected";
@@ -137,7 +134,7 @@ TEST(Forget, FreesTheNameOfAMachineThatIsGone) {
 
 TEST(Forget, ItsJobsGoOnFromTheCopiesOfOthersIfForced) {
   World world("old: A100/80; server: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(train_on_old)));
+  ASSERT_TRUE(world.apply(lab_with(train_on_old)));
   world.dispatch("train").value();
   world.commits("train", "epoch-1");
   world.pass(seconds(10));
@@ -157,7 +154,7 @@ TEST(Forget, ItsJobsGoOnFromTheCopiesOfOthersIfForced) {
 
 TEST(Second, OneWhoseDiskStaysFullIsReplaced) {
   World world("server: A100/80; full:; other:", node("server"));
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   world.pass(seconds(1));
   const NodeName first = world.state().desired().second;
   ASSERT_FALSE(first.empty());
@@ -175,7 +172,7 @@ TEST(Second, OneWhoseDiskStaysFullIsReplaced) {
 
 TEST(Second, TheOnlyOtherNodeStaysEvenIfItIsFull) {
   World world("server: A100/80; full:", node("server"));
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   world.agent("full").swallows.insert("journal-records");
   world.dispatch("train").value();
   world.pass(minutes(3));

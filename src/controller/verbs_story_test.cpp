@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.hpp"
-#include "controller/testing.hpp"
+#include "controller/lab_testing.hpp"
 
 namespace zed::controller {
 namespace {
@@ -12,14 +12,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::lab_with;
 using testing::node;
 using ::testing::Not;
 using testing::World;
 using Kind = ExitRecord::Kind;
-
-std::string with_jobs(const std::string& lines) {
-  return "deploy :lab, pool: \"tank\" do\n" + lines + "\nend\n";
-}
 
 const std::string train = R"(
   job :train do
@@ -64,7 +61,7 @@ bool was_told_of(const World& world, const std::string& text) {
 
 TEST(Policy, EveryBringsWhatThereIsAndThenWaits) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("every \"10 minutes\""))));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up("every \"10 minutes\""))));
   world.must(dispatch("train"));
   world.pass(minutes(1));
   world.commits("train", "epoch-1");
@@ -82,7 +79,7 @@ TEST(Policy, EveryBringsWhatThereIsAndThenWaits) {
 
 TEST(Policy, ATargetThatWasAwayIsServedWhenItReturns) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("every \"1 hours\""))));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up("every \"1 hours\""))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.goes_silent("backup");
@@ -94,7 +91,7 @@ TEST(Policy, ATargetThatWasAwayIsServedWhenItReturns) {
 
 TEST(Policy, KeepPrunesTargetsOnly) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("keep last: 2"))));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up("keep last: 2"))));
   world.must(dispatch("train"));
   commits_epochs(world, "train", 1, 5);
   EXPECT_EQ(world.holds("server", "train"), "epoch-1 epoch-2 epoch-3 epoch-4 epoch-5");
@@ -103,7 +100,7 @@ TEST(Policy, KeepPrunesTargetsOnly) {
 
 TEST(Policy, KeepNeverEndsALastCopy) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up())));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up())));
   world.must(dispatch("train"));
   for (int epoch = 1; epoch <= 3; ++epoch)
     world.commits("train", "epoch-" + std::to_string(epoch));
@@ -114,14 +111,14 @@ TEST(Policy, KeepNeverEndsALastCopy) {
   home.snapshots.erase(home.snapshots.begin());
   world.say(world.agent("server"), DatasetChanged{home, false, {}});
   world.settle();
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("keep last: 1"))));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up("keep last: 1"))));
   world.pass(seconds(10));
   EXPECT_EQ(world.holds("backup", "train"), "epoch-1 epoch-3");
 }
 
 TEST(Policy, MaxRateTravelsWithTheTicket) {
   World world("server: A100/80; backup:");
-  ASSERT_TRUE(world.apply(with_jobs(train + backing_up("max_rate \"20 MB/s\""))));
+  ASSERT_TRUE(world.apply(lab_with(train + backing_up("max_rate \"20 MB/s\""))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.pass(seconds(5));
@@ -133,7 +130,7 @@ TEST(Policy, MaxRateTravelsWithTheTicket) {
 
 TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "keep last: 2"))));
+  ASSERT_TRUE(world.apply(lab_with(preferring("server", "keep last: 2"))));
   world.must(dispatch("train"));
   commits_epochs(world, "train", 1, 3);
   EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-3");
@@ -151,7 +148,7 @@ TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
 
 TEST(Exclusive, WaitsForTheLeaseOfALostNodeAndNoLonger) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "exclusive true"))));
+  ASSERT_TRUE(world.apply(lab_with(preferring("server", "exclusive true"))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.pass(seconds(10));
@@ -164,7 +161,7 @@ TEST(Exclusive, WaitsForTheLeaseOfALostNodeAndNoLonger) {
 
 TEST(Exclusive, AForcedForkWaitsForTheLeaseAsWell) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(preferring("server", "exclusive true"))));
+  ASSERT_TRUE(world.apply(lab_with(preferring("server", "exclusive true"))));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.pass(seconds(10));
@@ -184,7 +181,7 @@ TEST(Exclusive, AForcedForkWaitsForTheLeaseAsWell) {
 
 TEST(Exclusive, ANodeThatSaysThatNothingRunsNeedsNoWait) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
+  ASSERT_TRUE(world.apply(lab_with(R"(
   job :solo do
     run ["train"]
     requires gpus: 1
@@ -198,7 +195,7 @@ TEST(Exclusive, ANodeThatSaysThatNothingRunsNeedsNoWait) {
 
 TEST(Timeout, IsOfAllAttemptsTogether) {
   World world("server: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(R"(
+  ASSERT_TRUE(world.apply(lab_with(R"(
   job :train do
     run ["train"]
     requires gpus: 1
@@ -222,7 +219,7 @@ TEST(Timeout, IsOfAllAttemptsTogether) {
 
 TEST(Array, OneSubmitMakesAJobOfEachCombination) {
   World world("server: A100/80 x8");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   api::Dispatch op = dispatch("train");
   op.uuid = JobId{{1, 2, 3}}.str();
   op.array = {{"lr", {"0.1", "0.01"}}, {"seed", {"1", "2", "3"}}};
@@ -241,7 +238,7 @@ TEST(Array, OneSubmitMakesAJobOfEachCombination) {
 
 TEST(Array, AllOrNothing) {
   World world("server: A100/80 x8");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   api::Dispatch op = dispatch("train");
   auto refused = [&](std::vector<api::ArrayAxis> array) {
     op.array = std::move(array);
@@ -272,7 +269,7 @@ TEST(Array, AllOrNothing) {
 
 TEST(Again, FromACheckpointBeginsWithItsFiles) {
   World world("server: A100/80; spare: A100/80");
-  ASSERT_TRUE(world.apply(with_jobs(train)));
+  ASSERT_TRUE(world.apply(lab_with(train)));
   world.must(dispatch("train"));
   world.commits("train", "epoch-1");
   world.commits("train", "epoch-2");
@@ -307,7 +304,7 @@ struct Branched {
   std::string branch;
 
   Branched() {
-    EXPECT_TRUE(world.apply(with_jobs(train)));
+    EXPECT_TRUE(world.apply(lab_with(train)));
     world.must(dispatch("train"));
     world.commits("train", "epoch-1");
     world.commits("train", "epoch-2");
@@ -381,7 +378,7 @@ TEST(Apply, AFileOfTwoThousandJobsOutlivesTheController) {
         " do\n    run [\"train\", \"--with\", \"some arguments\", \"--and\", \"more of them\"]\n"
         "    requires gpus: 1, vram: 24\n  end\n";
   ASSERT_GT(jobs.size(), 300'000u);
-  auto applied = world.apply(with_jobs(jobs));
+  auto applied = world.apply(lab_with(jobs));
   ASSERT_TRUE(applied) << applied.error().describe();
   world.pass(seconds(5));
   EXPECT_THAT(to_json(world.must(api::GetStatus{})), HasSubstr("\"safe\":true"))

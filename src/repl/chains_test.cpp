@@ -9,18 +9,6 @@ namespace {
 
 using namespace testing;
 
-class CountingIds : public IdSource {
-public:
-  std::array<std::uint8_t, 16> next() override {
-    std::array<std::uint8_t, 16> bytes{};
-    bytes[15] = ++count_;
-    return bytes;
-  }
-
-private:
-  std::uint8_t count_ = 0;
-};
-
 class Chains : public ::testing::Test {
 protected:
   Chains() {
@@ -28,13 +16,7 @@ protected:
       add(name);
     put("server", "v1 v2");
   }
-  void add(const std::string& name) {
-    Node& made = view.nodes[node(name)];
-    made.name = node(name);
-    made.facts.store = StoreKind::zfs;
-    made.facts.data_address = name + ":4373";
-    made.facts.dialable = true;
-  }
+  void add(const std::string& name) { add_node(view, name).facts.dialable = true; }
   void put(const std::string& at, std::string_view snapshots) {
     Dataset dataset = history(snapshots, "models/llama");
     view.datasets[node(at)].insert_or_assign(dataset.name, dataset);

@@ -3,11 +3,13 @@
 // gives the identity; "b!7" has the guid 7, "c=3" the sequence number 3, "x^" is a closing
 // snapshot.
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "base/id.hpp"
 #include "base/text.hpp"
 #include "core/dataset.hpp"
 #include "core/fleet.hpp"
@@ -59,5 +61,26 @@ inline Dataset history(std::string_view text, std::string_view name = "jobs/trai
 inline NodeName node(std::string_view name) {
   return NodeName::parse(name).value();
 }
+
+inline Node& add_node(FleetView& view, std::string_view name, StoreKind store = StoreKind::zfs) {
+  Node made;
+  made.name = node(name);
+  made.facts.store = store;
+  made.facts.data_address = std::string(name) + ":4373";
+  made.pool_free = gibibytes(100);
+  return view.nodes.emplace(made.name, made).first->second;
+}
+
+class CountingIds : public IdSource {
+public:
+  std::array<std::uint8_t, 16> next() override {
+    std::array<std::uint8_t, 16> bytes{};
+    bytes[15] = ++count_;
+    return bytes;
+  }
+
+private:
+  std::uint8_t count_ = 0;
+};
 
 }  // namespace zed::repl::testing

@@ -7,35 +7,16 @@
 namespace zed::repl {
 namespace {
 
+using testing::add_node;
+using testing::CountingIds;
 using testing::history;
 using testing::id;
 using testing::node;
 using testing::uuid;
 
-Node& add_node(FleetView& view, std::string_view name, StoreKind store = StoreKind::zfs) {
-  Node made;
-  made.name = node(name);
-  made.facts.store = store;
-  made.facts.data_address = std::string(name) + ":4373";
-  made.pool_free = gibibytes(100);
-  return view.nodes.emplace(made.name, made).first->second;
-}
-
 Dataset& add_dataset(FleetView& view, std::string_view on, Dataset dataset) {
   return view.datasets[node(on)].insert_or_assign(dataset.name, dataset).first->second;
 }
-
-class CountingIds : public IdSource {
-public:
-  std::array<std::uint8_t, 16> next() override {
-    std::array<std::uint8_t, 16> bytes{};
-    bytes[15] = ++count_;
-    return bytes;
-  }
-
-private:
-  std::uint8_t count_ = 0;
-};
 
 ReplicationPolicy policy_of(std::string_view selector) {
   ReplicationPolicy policy;
