@@ -27,6 +27,15 @@ std::optional<NodeName> end_without_slot(const Machine& m, const repl::Transfer&
   return std::nullopt;
 }
 
+/// Whether it can be ordered now; if only a slot is missing, its owner hears when there is one.
+bool is_orderable(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
+  const std::string need = copy_need(transfer.uuid, transfer.target);
+  if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
+  const auto busy = end_without_slot(m, transfer);
+  if (busy) m.until_slot[*busy].insert(owner);
+  return !busy;
+}
+
 }  // namespace
 
 void give_free_slots(Machine& m) {
@@ -47,12 +56,8 @@ void give_free_slots(Machine& m) {
 
 bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& owner,
                     const NodeName& home) {
-  std::string need = copy_need(transfer.uuid, transfer.target);
-  if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
-  if (auto busy = end_without_slot(m, transfer)) {
-    m.until_slot[*busy].insert(owner);
-    return false;
-  }
+  if (!is_orderable(m, transfer, owner)) return false;
+  const std::string need = copy_need(transfer.uuid, transfer.target);
   if (std::holds_alternative<repl::Conflict>(transfer.step)) {
     const auto& conflict = std::get<repl::Conflict>(transfer.step);
     m.tell_once("conflict " + need, "transfer", transfer.dataset.str(),
@@ -87,15 +92,6 @@ bool may_pass(const Machine& m, const NodeName& from, const NodeName& to) {
   return m.fleet.is_ready(from) && m.fleet.is_ready(to) &&
          m.steps.transfers_on(from) + 2 <= most_transfers &&
          m.steps.transfers_on(to) + 1 <= most_transfers;
-}
-
-/// Whether it can be ordered now; if only a slot is missing, its owner hears when there is one.
-bool is_orderable(Machine& m, const repl::Transfer& transfer, const JobId& owner) {
-  const std::string need = copy_need(transfer.uuid, transfer.target);
-  if (m.steps.is_live(need) || m.steps.pause_of(need, m.now.monotonic)) return false;
-  const auto busy = end_without_slot(m, transfer);
-  if (busy) m.until_slot[*busy].insert(owner);
-  return !busy;
 }
 
 using InFlight = std::map<DatasetId, std::set<CheckpointId>>;
