@@ -61,6 +61,11 @@ std::string other_end(const TransferRequest& request) {
   return "zed@" + (request.sends ? request.ticket.target : request.ticket.source).str();
 }
 
+/// Whether this is the transfer's other end that says so.
+bool is_end_of(const TransferRequest& request, const StreamHello& hello) {
+  return request.ticket.id == hello.ticket && request.sends == (hello.end == End::receiver);
+}
+
 bool dials_first(const TransferRequest& request) {
   return request.sends == request.ticket.source_dials;
 }
@@ -279,9 +284,7 @@ Transfers::Core::Entry* Transfers::Core::expected(const StreamHello& hello,
                                                   const std::string& node) {
   for (auto& item : entries) {
     Entry& entry = item.second;
-    bool ours = entry.request.ticket.id == hello.ticket &&
-                entry.request.sends == (hello.end == End::receiver);
-    if (!ours || entry.running || !entry.begun) continue;
+    if (!is_end_of(entry.request, hello) || entry.running || !entry.begun) continue;
     return !options.tls || node == other_end(entry.request) ? &entry : nullptr;
   }
   return nullptr;
@@ -312,8 +315,7 @@ void Transfers::Core::greeted(net::Lobby::Id id) {
 bool Transfers::Core::has_precedence(const StreamHello& hello) const {
   return std::any_of(entries.begin(), entries.end(), [&hello](const auto& item) {
     const Entry& entry = item.second;
-    return entry.request.ticket.id == hello.ticket &&
-           entry.request.sends == (hello.end == End::receiver) && entry.running && entry.dialled &&
+    return is_end_of(entry.request, hello) && entry.running && entry.dialled &&
            dials_first(entry.request);
   });
 }
