@@ -1,6 +1,7 @@
 #pragma once
 // Transfers and pruning, as copies of jobs and policies share them. Inside the room only.
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -10,6 +11,9 @@
 #include "repl/transfers.hpp"
 
 namespace zed::controller {
+
+/// One node sends or receives at most this many streams at once; the others wait their turn.
+inline constexpr std::int64_t most_transfers = 4;
 
 /// Orders one transfer, unless it is under way, pauses after a failure, or either end has enough to
 /// do. `home` is what the copy's property becomes; empty: the source's.

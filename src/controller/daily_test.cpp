@@ -310,6 +310,92 @@ TEST(Replicate, GoesOnFromAnotherNodeWhenItsSenderGoes) {
   EXPECT_NE(laptop.datasets.at(model).find("v1"), nullptr);
 }
 
+/// The model's copy on laptop is ordered and under way.
+World bringing_to_laptop() {
+  World world = lab();
+  world.has_model("server", "llama");
+  world.agent("laptop").swallows.insert("receive-snapshot");
+  world.agent("server").swallows.insert("send-snapshot");
+  world.deliver(Requested{77, api::Replicate{"models/llama", "laptop", false}, {"me", "test"}});
+  world.settle();
+  EXPECT_TRUE(world.was_told("laptop", "receive-snapshot"));
+  for (const char* node : {"laptop", "server"})
+    world.agent(node).swallows.clear();
+  return world;
+}
+
+bool laptop_has_model(World& world) {
+  const auto& datasets = world.agent("laptop").datasets;
+  auto model = datasets.find(testing::dataset("models/llama"));
+  return model != datasets.end() && model->second.find("v1") != nullptr;
+}
+
+std::string last_of(const World& world, const std::string& kind) {
+  std::string text;
+  for (const api::FleetEvent& event : world.events)
+    if (event.kind == kind) text = event.subject + ": " + event.text;
+  return text;
+}
+
+TEST(Replicate, GoesOnByItselfOnceItsTargetIsBack) {
+  World world = bringing_to_laptop();
+  world.goes_silent("laptop");
+  world.pass(seconds(40));
+  EXPECT_FALSE(world.answer_of(77)) << "the order stands";
+  EXPECT_EQ(last_of(world, "transfer"), "models/llama: to laptop waits for laptop, which is not "
+                                        "connected; it goes on by itself");
+  world.returns("laptop");
+  world.pass(seconds(4));
+  EXPECT_TRUE(laptop_has_model(world));
+  ASSERT_TRUE(world.answer_of(77));
+  EXPECT_TRUE(*world.answer_of(77));
+}
+
+TEST(Replicate, GoesOnByItselfOnceItsOnlySenderIsBack) {
+  World world = bringing_to_laptop();
+  world.goes_silent("server");
+  world.pass(seconds(40));
+  EXPECT_FALSE(world.answer_of(77)) << "the order stands";
+  EXPECT_THAT(last_of(world, "transfer"), HasSubstr("waits for server, which is not connected"));
+  world.returns("server");
+  world.pass(seconds(4));
+  EXPECT_TRUE(laptop_has_model(world));
+}
+
+TEST(Replicate, SaysOnceWhatItWaitsForAndEndsAfterADay) {
+  World world = bringing_to_laptop();
+  world.goes_silent("laptop");
+  world.pass(minutes(2));
+  std::size_t told = 0;
+  for (const api::FleetEvent& event : world.events)
+    told += event.text.find("waits for laptop") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(told, 1u);
+  world.leap(minutes(24 * 60));
+  world.pass(seconds(2));
+  ASSERT_TRUE(world.answer_of(77));
+  EXPECT_EQ(world.answer_of(77)->error().code, ErrorCode::timeout);
+}
+
+TEST(Replicate, EndsWhenItsTargetIsForgotten) {
+  World world = bringing_to_laptop();
+  world.goes_silent("laptop");
+  world.pass(seconds(40));
+  world.must(api::ForgetNode{"laptop", true});
+  world.pass(seconds(2));
+  ASSERT_TRUE(world.answer_of(77));
+  EXPECT_EQ(world.answer_of(77)->error().code, ErrorCode::not_found);
+}
+
+TEST(Replicate, EndsWithItsClient) {
+  World world = bringing_to_laptop();
+  world.goes_silent("laptop");
+  world.pass(seconds(4));
+  world.deliver(RequestGone{77});
+  world.returns("laptop");
+  world.pass(seconds(4));
+  EXPECT_FALSE(laptop_has_model(world));
+}
+
 TEST(Replicate, TriesAgainAfterAFailureThatMayPass) {
   World world = trained(2);
   const bool on_laptop = world.holds("laptop", "finetune") != "-";

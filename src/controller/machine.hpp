@@ -29,7 +29,7 @@ struct WaitingRequest {
   std::uint64_t seq = 0;       ///< answered when this is durable; 0: not by that
   std::string need;            ///< answered by this need's outcome; "": not by that
   std::uint64_t log_page = 0;  ///< answered by this LogPage; 0: not by that
-  std::optional<LinkId> link;  ///< fails when this connection goes
+  std::optional<LinkId> link;  ///< fails when this connection goes, unless it persists
   Instant deadline;
   std::string what;  ///< "import /data/llama as models/llama on server"
   /// The answer once what it waits for has come; `outcome` is set if that was a need.

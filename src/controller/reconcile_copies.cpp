@@ -15,8 +15,6 @@
 namespace zed::controller {
 namespace {
 
-// One node sends or receives at most this many streams at once; the others wait their turn.
-constexpr std::int64_t most_transfers = 4;
 // Of those that wait for a slot, so many are asked at once; whom it is not for waits again.
 constexpr std::size_t asked_at_once = 8;
 

@@ -77,6 +77,11 @@ public:
   Result<Value> ask_as(const std::string& who, const api::Request& request);
   Result<Value> apply(const std::string& text);
   Result<Value> dispatch(const std::string& job);
+  /// The answer to what was delivered as Requested{id, …}; nullptr: none yet.
+  const Result<Value>* answer_of(RequestId id) const {
+    auto found = answers_.find(id);
+    return found == answers_.end() ? nullptr : &found->second;
+  }
   /// The reply, or the test fails.
   Value must(const api::Request& request);
 

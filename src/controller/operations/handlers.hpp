@@ -27,8 +27,8 @@ struct Asked {
   /// Goes on with `next` once the need is met; refuses as reply_on_need does.
   void continue_on_need(const std::string& need, const NodeName& node, Millis within,
                         std::string what, std::function<void(const Asked&)> next) const;
-  /// The same, but `next` is called too, to look again, after a failure that may pass and when
-  /// another node of the need went away.
+  /// The same, but `next` is called too, to look again: after a failure that may pass, and at each
+  /// tick at which nothing of the need is under way, as when a node of it went away.
   void persist_on_need(const std::string& need, const NodeName& node, Millis within,
                        std::string what, std::function<void(const Asked&)> next) const;
   /// The same for a `next` that wants to know what came of it.

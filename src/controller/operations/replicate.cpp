@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/copies.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/daily.hpp"
 #include "controller/timelines.hpp"
@@ -18,6 +19,8 @@ struct Order {
   NodeName target;
   CheckpointId goal;  ///< the newest snapshot at the source when it was asked
   api::ReplicateReply reply;
+  Instant until;          ///< when the controller stops trying
+  std::string last_told;  ///< what it waits for, as events tell it; empty while something moves
 };
 
 Result<DatasetId> dataset_of(const Machine& m, const std::string& typed) {
@@ -103,7 +106,47 @@ std::optional<NodeName> sender_of(const Machine& m, const Order& order) {
   return std::nullopt;
 }
 
-/// One transfer after the other until the goal is there.
+/// Why nothing can be ordered now although the goal is missing; none if nothing but patience lacks.
+std::optional<Error> hindrance(const Machine& m, const Order& order) {
+  for (const NodeName* end : {&order.target, &order.source})
+    if (!m.desired.members.contains(*end))
+      return Error{ErrorCode::not_found,
+                   "node " + end->str() + " is not of this fleet any more",
+                   {},
+                   "zedctl nodes shows who is"};
+  const Dataset* from = m.fleet.copy(order.source, order.uuid);
+  if (m.fleet.is_ready(order.source) && from == nullptr)
+    return Error{ErrorCode::not_found,
+                 order.reply.dataset + " is gone from " + order.source.str(),
+                 {},
+                 "zedctl datasets"};
+  if (!m.fleet.is_ready(order.target) || from == nullptr) return std::nullopt;
+  auto fits = check_target(m, order, *from);
+  if (fits || fits.error().code == ErrorCode::busy) return std::nullopt;
+  return fits.error();
+}
+
+/// What an order without a transfer under way waits for; "" for what comes in a moment.
+std::string waited_for(const Machine& m, const Order& order) {
+  for (const NodeName* end : {&order.target, &order.source})
+    if (!m.fleet.is_ready(*end)) return end->str() + ", which is not connected";
+  for (const NodeName* end : {&order.target, &order.source})
+    if (m.steps.transfers_on(*end) >= most_transfers)
+      return end->str() + ", which has enough to move already";
+  return "";
+}
+
+/// Whoever gave the order hears why it rests.
+void tell_wait(Machine& m, Order& order) {
+  const std::string what = waited_for(m, order);
+  if (!what.empty() && what != order.last_told)
+    m.tell("transfer", order.reply.dataset,
+           "to " + order.target.str() + " waits for " + what + "; it goes on by itself");
+  order.last_told = what;
+}
+
+/// One transfer after the other until the goal is there. The order stands whichever of the two
+/// machines is restarted meanwhile; a client that goes away takes its order along.
 void go_on(const Asked& asked, Order order) {
   Machine& m = asked.m;
   const Dataset* from = m.fleet.copy(order.source, order.uuid);
@@ -115,23 +158,19 @@ void go_on(const Asked& asked, Order order) {
     reply.newest = copy == nullptr || copy->newest() == nullptr ? "" : "@" + copy->newest()->name;
     return asked.reply(reply);
   }
-  auto sender = sender_of(m, order);
-  if (!sender)
-    return asked.refuse(
-        ErrorCode::unavailable,
-        fmt::format("{} went away, and nobody else that is connected may send what it was sending",
-                    order.source.str()),
-        "the same command goes on where it stopped, once it is back");
-  order.source = *sender;
-  order.reply.source = sender->str();
   const std::string need = copy_need(order.uuid, order.target);
-  bring(m, order.uuid, order.source, order.target, JobId{}, "asked by " + asked.by());
-  if (!m.steps.is_live(need))
-    return asked.refuse(ErrorCode::busy,
-                        fmt::format("{} and {} have enough to move already", order.source.str(),
-                                    order.target.str()),
-                        "zedctl transfers shows it; try again later");
-  asked.persist_on_need(need, order.target, transfer_patience,
+  if (auto sender = sender_of(m, order)) {
+    order.source = *sender;
+    order.reply.source = sender->str();
+    bring(m, order.uuid, order.source, order.target, JobId{}, "asked by " + asked.by());
+  }
+  if (m.steps.is_live(need)) {
+    order.last_told.clear();
+  } else {
+    if (auto why = hindrance(m, order)) return asked.refuse(*why);
+    tell_wait(m, order);
+  }
+  asked.persist_on_need(need, order.target, order.until - m.now.monotonic,
                         fmt::format("bring {} from {} to {}", order.reply.dataset,
                                     order.source.str(), order.target.str()),
                         [order](const Asked& again) { go_on(again, order); });
@@ -145,6 +184,7 @@ void handle(const Asked& asked, const api::Replicate& op) {
   if (op.dry_run || order->reply.snapshots.empty()) return asked.reply(order->reply);
   asked.audit(order->reply.dataset, "replicate to " + order->reply.target);
   asked.m.steps.forgive(copy_need(order->uuid, order->target));
+  order->until = asked.m.now.monotonic + transfer_patience;
   go_on(asked, *order);
 }
 

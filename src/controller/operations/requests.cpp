@@ -180,7 +180,7 @@ void expire_requests(Machine& m) {
 void fail_requests_on(Machine& m, LinkId link) {
   std::vector<RequestId> failed;
   for (const auto& [request, waiting] : m.waiting)
-    if (waiting.link == link) failed.push_back(request);
+    if (waiting.link == link && !waiting.persists) failed.push_back(request);
   for (RequestId request : failed) {
     std::string what = m.waiting.at(request).what;
     m.waiting.erase(request);

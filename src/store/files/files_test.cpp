@@ -62,9 +62,15 @@ public:
     return {};
   }
   Status read(std::size_t, std::uint64_t, std::span<std::byte>) override { return {}; }
-  Status keep_offset(std::uint64_t) override { return {}; }
+  Status keep_offset(std::uint64_t offset) override {
+    ++keeps;
+    kept = offset;
+    return {};
+  }
 
   int plans = 0;
+  int keeps = 0;
+  std::uint64_t kept = 0;
   std::map<std::size_t, std::string> contents;
 };
 
@@ -258,6 +264,24 @@ RC_GTEST_PROP(Stream, BringsEveryTreeToEveryOther, ()) {
                               : staging.contents[place.staged_file];
     RC_ASSERT(content == target.at(entry.path));
   }
+}
+
+TEST(Stream, KeepsAllButAnEighthOfWhatHasArrived) {
+  const Tree target{{"weights", std::string(std::size_t{40} << 20, 'w')}};
+  const Manifest to = manifest_of(target);
+  auto sender =
+      make_sender({id(1), id(2), Manifest(), to, ""}, std::make_unique<TreeSource>(target)).value();
+  CountingStaging staging;
+  Receiver receiver({id(1), id(2), Manifest()}, staging);
+  std::vector<std::byte> buffer(frame_limit);
+  std::uint64_t arrived = 0;
+  while (std::size_t got = sender->read(buffer).value()) {
+    ASSERT_TRUE(receiver.write(std::span(buffer).first(got)));
+    arrived += got;
+    EXPECT_LE(arrived - staging.kept, arrived / 8 + 3 * frame_limit) << "after " << arrived;
+  }
+  ASSERT_TRUE(receiver.finish());
+  EXPECT_LE(staging.keeps, 25) << "each costs a sync";
 }
 
 RC_GTEST_PROP(Layout, EveryFrameBorderHasOneOffset, (std::vector<std::uint16_t> sizes)) {

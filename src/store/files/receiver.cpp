@@ -8,8 +8,11 @@
 namespace zed::store {
 namespace {
 
-/// A position is made durable each time this much has arrived, so that a crash costs no more.
-constexpr std::uint64_t keep_every = std::uint64_t{64} << 20;
+/// A position is made durable each time an eighth of what is there has arrived, between these two:
+/// so a small snapshot over a slow link does not begin anew after a crash, and a large one over a
+/// fast link is not held up by syncs.
+constexpr std::uint64_t least_unkept = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_unkept = std::uint64_t{64} << 20;
 
 /// The plan as staged: preamble (offset 0), then the encoded delta.
 struct StagedPlan {
@@ -242,9 +245,10 @@ private:
     const Entry& file = arrival_.delta.put[files_[next_.file]];
     if (next_.done == file.size) ZED_CHECK(end_file(file));
     skip_empty();
-    if (unkept_ < keep_every) return {};
+    const std::uint64_t offset = layout_->offset_of(verified_);
+    if (unkept_ < std::clamp(offset / 8, least_unkept, most_unkept)) return {};
     unkept_ = 0;
-    return staging_.keep_offset_soon(layout_->offset_of(verified_));
+    return staging_.keep_offset_soon(offset);
   }
 
   Status end_file(const Entry& file) {
