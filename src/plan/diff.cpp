@@ -160,6 +160,56 @@ std::string policy_stays(const ReplicationPolicy& policy) {
   return "no longer replicated; the copies on " + join(targets, ", ") + " stay";
 }
 
+/// Whether a policy is about that dataset, wherever it is.
+bool is_about(const ReplicationPolicy& policy, const DatasetName& dataset) {
+  return policy.selects == ReplicationPolicy::Selects::prefix
+             ? dataset.is_under(policy.selector.str())
+             : dataset == policy.selector;
+}
+
+bool is_declared(const Cluster& cluster, const ReplicationPolicy& policy) {
+  const auto about = [&policy](const auto& item) { return is_about(policy, item.dataset); };
+  return std::any_of(cluster.models.begin(), cluster.models.end(), about) ||
+         std::any_of(cluster.data.begin(), cluster.data.end(), about) ||
+         std::any_of(cluster.jobs.begin(), cluster.jobs.end(), about);
+}
+
+/// A dataset anywhere in the fleet whose last name is the policy's: what its author may have meant.
+std::string meant(const FleetView& view, const ReplicationPolicy& policy) {
+  for (const auto& [node, datasets] : view.datasets)
+    for (const auto& [name, dataset] : datasets)
+      if (name.str().ends_with("/" + policy.name)) return name.str();
+  return "";
+}
+
+/// Where the datasets are that a policy is about, its source apart: "a, b".
+std::string elsewhere(const FleetView& view, const ReplicationPolicy& policy) {
+  std::vector<std::string> holders;
+  for (const auto& [node, datasets] : view.datasets)
+    if (std::any_of(datasets.begin(), datasets.end(),
+                    [&](const auto& entry) { return is_about(policy, entry.first); }))
+      holders.push_back(node.str());
+  return join(holders, ", ");
+}
+
+/// A policy that would wait for ever because of a wrong name looks like one that has nothing to do.
+/// What is declared comes by itself; what a silent source has is not known.
+void note_idle_policy(const Cluster& next, const FleetView& view, const ReplicationPolicy& policy,
+                      std::vector<Change>& changes) {
+  const auto held = view.datasets.find(policy.source);
+  if (held == view.datasets.end() || is_declared(next, policy)) return;
+  if (std::any_of(held->second.begin(), held->second.end(),
+                  [&](const auto& entry) { return is_about(policy, entry.first); }))
+    return;
+  std::string text = "selects nothing: " + policy.source.str() + " has no dataset " +
+                     policy.selector.str() + " or under it, and none is declared";
+  if (const std::string others = elsewhere(view, policy); !others.empty())
+    text += "; it is on " + others;
+  else if (const std::string other = meant(view, policy); !other.empty())
+    text += "; " + other + " is there: write `replicate :\"" + other + "\"`";
+  changes.push_back({Change::Kind::note, "replicate " + policy.name, std::move(text), false});
+}
+
 void add_notes(const Cluster& next, const FleetView& view, const SameGpu& same_gpu,
                std::vector<Change>& changes) {
   auto note = [&](const NodeName& name, std::string detail) {
@@ -176,6 +226,8 @@ void add_notes(const Cluster& next, const FleetView& view, const SameGpu& same_g
   }
   for (const auto& [name, node] : view.nodes)
     if (next.find_node(name) == nullptr) note(name, "joined, is not declared");
+  for (const ReplicationPolicy& policy : next.policies)
+    note_idle_policy(next, view, policy, changes);
 }
 
 }  // namespace

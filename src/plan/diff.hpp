@@ -13,8 +13,9 @@ namespace zed::plan {
 /// The lines of `zedctl plan`: the fleet's own, then nodes, models, data, jobs and policies, each
 /// by name; one line for each field that differs. `applied` nullptr: nothing was applied before.
 /// Removing a declaration never destroys data: the line says what stays. A tighter `keep` does, and
-/// is flagged. Notes tell of nodes that are declared and not joined, joined and not declared, and
-/// of declared hardware that was not detected.
+/// is flagged. Notes tell of nodes that are declared and not joined, joined and not declared, of
+/// declared hardware that was not detected, and of policies that select nothing that there is or
+/// will be.
 std::vector<Change> diff(const Cluster* applied, const Cluster& next, const FleetView& view,
                          const SameGpu& same_gpu = {});
 

@@ -264,6 +264,53 @@ TEST(Diff, NotesWhoIsMissingAndWhoCameByItself) {
                                            "note node laptop: joined, is not declared\n");
 }
 
+/// What a node holds, by their names.
+void holds(FleetView& view, std::string_view on, const std::vector<std::string>& names) {
+  auto& held = view.datasets[node(on)];
+  for (const std::string& name : names)
+    held[dataset(name)].name = dataset(name);
+}
+
+Cluster replicating(const std::string& name) {
+  Cluster cluster;
+  ReplicationPolicy& policy = cluster.policies.emplace_back();
+  policy.name = name;
+  policy.selector = dataset(name);
+  policy.source = node("server");
+  policy.targets = {node("laptop")};
+  return cluster;
+}
+
+TEST(Diff, NotesAPolicyThatSelectsNothing) {
+  const Cluster cluster = replicating("three");
+  const std::string nothing = "note replicate three: selects nothing: server has no dataset three "
+                              "or under it, and none is declared";
+  FleetView view;
+  EXPECT_EQ(show(&cluster, cluster, view), "") << "what a source has that is away is not known";
+  holds(view, "server", {"models", "models/one"});
+  EXPECT_EQ(show(&cluster, cluster, view), nothing + "\n");
+  holds(view, "server", {"models/three"});
+  EXPECT_EQ(show(&cluster, cluster, view),
+            nothing + "; models/three is there: write `replicate :\"models/three\"`\n");
+  holds(view, "laptop", {"three/a"});
+  EXPECT_EQ(show(&cluster, cluster, view), nothing + "; it is on laptop\n");
+  holds(view, "server", {"three/b"});
+  EXPECT_EQ(show(&cluster, cluster, view), "");
+}
+
+TEST(Diff, ADeclaredModelIsSomethingToReplicate) {
+  Cluster cluster = replicating("three");
+  DeclaredModel& model = cluster.models.emplace_back();
+  model.name = ModelName("three");
+  model.dataset = dataset("models/three");
+  FleetView view;
+  holds(view, "server", {"models/one"});
+  EXPECT_NE(show(&cluster, cluster, view), "") << "the prefix is not the model's dataset";
+  cluster.policies[0].selects = ReplicationPolicy::Selects::model;
+  cluster.policies[0].selector = model.dataset;
+  EXPECT_EQ(show(&cluster, cluster, view), "");
+}
+
 TEST(MakePlan, NamesTheRevisionItWasMadeAgainst) {
   FleetView view;
   view.revision = 7;
