@@ -232,9 +232,7 @@ struct StartTransfer {
   StepId step;
   Role role = Role::send;
   Ticket ticket;
-  /// receive: what to store durably before, and set after. send: what the header carries.
-  Properties snapshot_properties;
-  PropertyChanges dataset_changes;
+  PropertyChanges dataset_changes;           ///< receive: of the replica
   std::optional<TransferId> through = {};    ///< send: of the receive whose bytes are passed on
   std::optional<TransferId> passes_to = {};  ///< receive: of the send that waits for them
 };

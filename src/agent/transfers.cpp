@@ -1,9 +1,7 @@
-// Transfers, both roles; imports; and the holds that keep snapshots while they are read.
+// Transfers, both roles.
 //
 // A transfer belongs to one timeline: its ticket says which, and a fork of the dataset ends every
-// transfer first and waits for their ends. Snapshots are held on both ends while one runs; the
-// property `held` names our holds before they exist, so that a later run can release what a crash
-// left.
+// transfer first and waits for their ends. Snapshots are held on both ends while one runs.
 
 #include <algorithm>
 
@@ -14,7 +12,6 @@ namespace zed::agent {
 namespace {
 
 constexpr std::size_t most_transfers = 64;
-constexpr std::size_t most_imports = 16;
 constexpr Millis progress_every = seconds(1);
 
 std::string transfer_tag(const Ticket& ticket) {
@@ -256,90 +253,6 @@ std::optional<env::BookmarkSnapshot> bookmark_of(const Machine& m, const Transfe
   return env::BookmarkSnapshot{SnapshotName{transfer.dataset, snapshot->name}, ticket.target};
 }
 
-// ---- holds ----
-
-std::string text_of(const std::set<std::string>& holds) {
-  return join(std::vector<std::string>(holds.begin(), holds.end()), ",");
-}
-
-PropertyChanges held_change(const Machine& m, const DatasetName& dataset) {
-  auto holds = m.held.find(dataset);
-  bool none = holds == m.held.end() || holds->second.empty();
-  return {{held_property, none ? std::nullopt : std::optional(text_of(holds->second))}};
-}
-
-void release_in_turn(Machine& m, const Turn& turn, const std::string& snapshot,
-                     const std::string& tag, std::int64_t failures);
-
-/// A hold that stayed would keep its snapshot for ever, and a fork that discards would never end.
-/// The turn is kept for the first tries: after a rename nobody would know whose hold it was.
-void release_again(Machine& m, const Turn& turn, const std::string& snapshot,
-                   const std::string& tag, std::int64_t failures) {
-  constexpr std::int64_t tries_in_turn = 6;
-  if (failures < tries_in_turn) {
-    const Millis pause{100 * (std::int64_t{1} << failures)};
-    return m.after(pause, [&m, turn, snapshot, tag, failures] {
-      release_in_turn(m, turn, snapshot, tag, failures);
-    });
-  }
-  m.after(seconds(30),
-          [&m, dataset = turn->dataset(), snapshot, tag] { release(m, dataset, snapshot, tag); });
-}
-
-void release_in_turn(Machine& m, const Turn& turn, const std::string& snapshot,
-                     const std::string& tag, std::int64_t failures) {
-  DatasetName dataset = turn->dataset();
-  m.call(
-      env::ReleaseSnapshot{SnapshotName{dataset, snapshot}, tag},
-      [&m, turn, dataset, snapshot, tag, failures](StoreResult released) {
-        bool gone = released || released.error().code == ErrorCode::not_found;
-        if (!gone) return release_again(m, turn, snapshot, tag, failures + 1);
-        m.held[dataset].erase(snapshot + "=" + tag);
-        m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)}, [turn](StoreResult) {});
-        if (m.held[dataset].empty()) m.held.erase(dataset);
-      });
-}
-
-}  // namespace
-
-void hold(Machine& m, const Turn& turn, const std::string& snapshot, const std::string& tag,
-          std::function<void(Status)> then) {
-  DatasetName dataset = turn->dataset();
-  m.held[dataset].insert(snapshot + "=" + tag);
-  m.call(env::SetDatasetProperties{dataset, held_change(m, dataset)},
-         [&m, turn, dataset, snapshot, tag, then = std::move(then)](StoreResult set) {
-           if (!set) return then(fail(set.error()));
-           m.call(env::HoldSnapshot{SnapshotName{dataset, snapshot}, tag},
-                  [turn, then](StoreResult held) { then(reply_status(std::move(held))); });
-         });
-}
-
-void release(Machine& m, const DatasetName& dataset, const std::string& snapshot,
-             const std::string& tag) {
-  auto holds = m.held.find(dataset);
-  if (holds == m.held.end() || holds->second.count(snapshot + "=" + tag) == 0) return;
-  bool queued = m.take_turn(
-      dataset, [&m, snapshot, tag](Turn turn) { release_in_turn(m, turn, snapshot, tag, 0); });
-  if (!queued)
-    m.after(seconds(30), [&m, dataset, snapshot, tag] { release(m, dataset, snapshot, tag); });
-}
-
-void release_left_holds(Machine& m) {
-  std::set<std::string> wanted;
-  for (const auto& [key, live] : m.attempts)
-    if (!live.has_ended()) wanted.insert("attempt." + key.generation.str());
-  auto all = m.held;
-  for (const auto& [dataset, holds] : all)
-    for (const std::string& one : holds) {
-      std::size_t equals = one.find('=');
-      if (equals == std::string::npos) continue;
-      std::string tag = one.substr(equals + 1);
-      if (wanted.count(tag) == 0) release(m, dataset, one.substr(0, equals), tag);
-    }
-}
-
-namespace {
-
 StartTransfer start_of(const Step& step, StartTransfer::Role role, const Ticket& ticket) {
   StartTransfer start;
   start.step = step->step().id;
@@ -363,9 +276,6 @@ void send_from_store(Machine& m, const Turn& turn, const Step& step, const Ticke
   if (auto fit = check_send(m, ticket, there); !fit) return step->fail(fit.error());
   learn(m, *there);
   StartTransfer start = start_of(step, StartTransfer::Role::send, ticket);
-  start.snapshot_properties = there->find(ticket.snapshot)->properties;
-  // A snapshot that a person took carries no id; on every other node it has to.
-  start.snapshot_properties.emplace(property::id, ticket.snapshot.str());
   prepare(m, turn, step, std::move(start));
 }
 
@@ -505,62 +415,6 @@ bool end_transfers(Machine& m, const DatasetName& dataset, const std::string& wh
     cancel_transfer(m, transfer, why);
   }
   return none;
-}
-
-namespace {
-
-bool is_code(const ImportFiles& action) {
-  return action.dataset.str() == code_root;
-}
-
-void import_code(Machine& m, const Step& step, const ImportFiles& action) {
-  bool queued = m.take_turn(action.dataset, [&m, step, action](Turn turn) {
-    m.imports[step->step().id] = {step, action, std::move(turn)};
-    m.emit(ImportPath{step->step().id, action});
-  });
-  if (!queued)
-    step->fail(ErrorCode::busy, "too many folders of code wait on " + m.name.str(), plans_again);
-}
-
-}  // namespace
-
-void import_files(Machine& m, const Step& step, const ImportFiles& action) {
-  if (auto allowed = may_make(m, action.dataset); !allowed) return step->fail(allowed.error());
-  if (is_code(action)) return import_code(m, step, action);
-  if (m.imports.size() >= most_imports)
-    return step->fail(ErrorCode::busy, "too many imports run on " + m.name.str(), plans_again);
-  with_checked(m, step, action.dataset, [&m, step, action](Turn, std::optional<Dataset> there) {
-    if (there && there->find(action.snapshot) != nullptr) return step->succeed(action.snapshot);
-    auto uuid = action.properties.find(property::uuid);
-    bool other = there && (uuid == action.properties.end() || there->uuid.str() != uuid->second);
-    if (other)
-      return step->fail(ErrorCode::exists, there->name.str() + " is there already",
-                        "choose another name");
-    bool same_target = std::any_of(m.imports.begin(), m.imports.end(), [&](const auto& entry) {
-      return entry.second.action.dataset == action.dataset;
-    });
-    if (same_target)
-      return step->fail(ErrorCode::busy, "an import into it runs already", plans_again);
-    m.imports[step->step().id] = {step, action, nullptr};
-    m.emit(ImportPath{step->step().id, action});
-  });
-}
-
-void import_ended(Machine& m, const ImportEnded& event) {
-  auto found = m.imports.extract(event.step);
-  if (found.empty()) return;
-  Step step = found.mapped().step;
-  auto answer = [step, result = event.result] {
-    if (!result) return step->fail(result.error());
-    step->succeed(result->id);
-  };
-  const ImportFiles& action = found.mapped().action;
-  const bool named_by_content = is_code(action) && event.result;
-  DatasetName dataset = named_by_content ? code_dataset(event.result->id) : action.dataset;
-  bool queued = m.take_turn(dataset, [&m, dataset, answer](Turn turn) {
-    refresh(m, dataset, [answer, turn] { answer(); });
-  });
-  if (!queued) answer();
 }
 
 }  // namespace zed::agent

@@ -34,7 +34,6 @@ TEST(Transfers, ASnapshotIsHeldWhileItIsSent) {
   b.order(SendSnapshot{ticket});
   StepId step = b.last_step();
   ASSERT_EQ(b.transfers.size(), 1u);
-  EXPECT_EQ(b.transfers[0].snapshot_properties.at(property::id), ticket.snapshot.str());
   EXPECT_FALSE(b.store.destroy_snapshot(SnapshotName{model, "v1"}));
   b.feed(TransferEnded{step, TransferOutcome{Bytes{100}, {}}});
   EXPECT_EQ(b.answer_to(step)->moved, Bytes{100});
@@ -62,20 +61,6 @@ TEST(Transfers, WhatAPeerHasIsBookmarkedAfterAZfsStreamOnly) {
     EXPECT_EQ(bookmarks, kind == StreamKind::zfs ? 1u : 0u);
     EXPECT_FALSE(b.answer_to(step)->error) << "a store that keeps none is no failure";
   }
-}
-
-TEST(Transfers, ASnapshotTakenByHandTravelsUnderItsId) {
-  Bench b;
-  must(b.store.create(model, {{property::uuid, model_uuid.str()}, {property::type, "model"}}));
-  must(b.store.snapshot(SnapshotName{model, "by-hand"}, {}));
-  b.start();
-  Ticket ticket = ticket_of("");
-  std::swap(ticket.source, ticket.target);
-  ticket.snapshot = b.checkpoint("by-hand", "models/llama");
-  ticket.snapshot_name = "by-hand";
-  b.order(SendSnapshot{ticket});
-  ASSERT_EQ(b.transfers.size(), 1u);
-  EXPECT_EQ(b.transfers[0].snapshot_properties.at(property::id), ticket.snapshot.str());
 }
 
 TEST(Transfers, AHoldIsReleasedAlthoughTheStoreFailsForAWhile) {

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/describe.hpp"
+#include "core/travelling.hpp"
 #include "stream/pipeline.hpp"
 #include "stream/throttle.hpp"
 
@@ -27,8 +28,7 @@ Result<Snapshot> find_snapshot(env::Store& store, const Ticket& ticket) {
     return fail(ErrorCode::not_found,
                 ticket.dataset.str() + "@" + ticket.snapshot_name + " is not here any more");
   Snapshot snapshot = *found;
-  // One that a person took has no id of its own: the one that its guid gives it goes with it.
-  snapshot.properties.try_emplace(property::id, snapshot.id.str());
+  snapshot.properties = travelling_properties(snapshot);
   return snapshot;
 }
 

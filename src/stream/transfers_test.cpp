@@ -119,6 +119,16 @@ protected:
   EagerTest() : TransfersTest(Millis{0}) {}
 };
 
+TEST_F(TransfersTest, ASnapshotTakenByHandArrivesWithTheIdThatItsGuidGivesIt) {
+  const Snapshot by_hand =
+      source.store.snapshot(SnapshotName::of(dataset, "by-hand").value(), {}).value();
+  start(ticket(by_hand));
+  wait();
+  ASSERT_TRUE(received()) << received().error().describe();
+  const Snapshot there = *target.store.inspect(dataset).value().find(by_hand.id);
+  EXPECT_EQ(there.properties.at(property::id), by_hand.id.str());
+}
+
 TEST_F(TransfersTest, ASnapshotArrivesWithItsProperties) {
   start(ticket(snapshot));
   wait();

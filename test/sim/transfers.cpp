@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/travelling.hpp"
 #include "sim/world.hpp"
 
 namespace zed::sim {
@@ -81,7 +82,8 @@ void Transfers::begin_from_store(const TransferPtr& transfer, const std::string&
     fail_both(transfer, from.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
     return;
   }
-  if (!open_target(transfer, transfer->sender->effect.snapshot_properties)) return;
+  const Dataset sent = source.inspect(ticket.dataset).value();
+  if (!open_target(transfer, travelling_properties(*sent.find(ticket.snapshot)))) return;
   transfer->from = std::move(*from);
   // A stream that is gone on with cannot be joined.
   if (transfer->feeds && !token.empty()) transfer->feeds->gone = true;
@@ -126,11 +128,8 @@ bool Transfers::open_target(const TransferPtr& transfer, const Properties& heade
   request.dataset = ticket.target_dataset;
   request.base = ticket.base;
   request.snapshot = ticket.snapshot_name;
-  // The stream's header brings the properties; what the receiver's own order names goes on top.
   request.snapshot_properties = header;
   if (transfer->feeds) transfer->feeds->properties = header;
-  for (const auto& [name, value] : transfer->receiver->effect.snapshot_properties)
-    request.snapshot_properties[name] = value;
   if (world_.planted() == Planted::changed_copy) request.snapshot_properties["loss"] = "0";
   request.dataset_changes = transfer->receiver->effect.dataset_changes;
   request.kind = ticket.kind;
