@@ -188,9 +188,11 @@ struct MessageHandler {
     m.steps.progress(progress);
     auto live = m.steps.all().find(progress.step);
     if (live == m.steps.all().end()) return;
-    // What is passed on comes at the pace of the slowest hop before it.
+    // The first bytes show how long it takes to begin, and what is passed on comes at the pace of
+    // the slowest hop before it.
     auto* receive = std::get_if<ReceiveSnapshot>(&live->second.step.action);
-    if (receive != nullptr && !live->second.passed_on)
+    const bool shows_link = progress.done >= LinkRates::least_moved && !live->second.passed_on;
+    if (receive != nullptr && shows_link)
       m.rates.note(receive->ticket.source, receive->ticket.target, progress.rate);
   }
   void operator()(const JournalStored& stored) const {

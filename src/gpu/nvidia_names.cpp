@@ -88,7 +88,7 @@ void settle_nvidia_memory(Device& device, const std::string& source) {
   // "Not supported" of a present device means that it shares the host's memory, unless its name
   // says that it does not: a wrapper may leave a column out.
   bool shares = has_no_size && !lost && !device.mig_enabled &&
-                (device.coherent || (device.model && !is_discrete_nvidia(model)));
+                (device.model ? !is_discrete_nvidia(model) : device.coherent);
   device.integrated = is_integrated_nvidia(model) || shares;
   if (device.integrated)
     device.memory_kind = Known<MemoryKind>::of(MemoryKind::unified, source);

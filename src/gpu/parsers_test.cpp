@@ -161,6 +161,24 @@ TEST(NvidiaMemory, NotSupportedMeansSharedUnlessTheNameKnowsBetter) {
   }
 }
 
+TEST(NvidiaMemory, WhatTheCpuAddressesTooIsTheAcceleratorsOwn) {
+  const std::vector<std::string> columns{"addressing_mode", "index", "uuid", "memory.total",
+                                         "name"};
+  struct Case {
+    const char* name;
+    std::int64_t reported;
+  };
+  for (const Case& c : {Case{"NVIDIA GH200 480GB", 97'871},
+                        Case{"NVIDIA GH200 144G HBM3e", 146'831}, Case{"NVIDIA GB200", 189'471}}) {
+    auto answer =
+        read_gpu_csv("ATS, 0, GPU-1, " + std::to_string(c.reported) + ", " + c.name, columns);
+    EXPECT_EQ(only(answer.devices).memory_kind.value, MemoryKind::coherent) << c.name;
+    EXPECT_EQ(only(answer.devices).total.value, mebibytes(c.reported)) << c.name;
+    auto silent = read_gpu_csv(std::string("ATS, 0, GPU-1, [N/A], ") + c.name, columns);
+    EXPECT_FALSE(only(silent.devices).integrated) << c.name;
+  }
+}
+
 TEST(NvidiaXml, OtherDocumentsAreRefused) {
   for (const char* bad : {"", "<", "plain words", "<a/>", "<?xml version=\"1.0\"?><nvidia_smi_lo/>",
                           "<nvidia_smi_log><gpu>"})
