@@ -333,6 +333,23 @@ TEST(Workers, RunElsewhereAndReportHere) {
   EXPECT_NE(there, here);
 }
 
+TEST(Workers, AResultThatIsOnItsWayIsDroppedWithThePool) {
+  Loop loop;
+  std::atomic<bool> next_begun{false};
+  int reported = 0;
+  auto pool = std::make_unique<WorkerPool>(loop, 1, 2);
+  ASSERT_TRUE(pool->post([] {}, [&] { ++reported; }));
+  // One thread: when it begins the second, it has handed over the first.
+  ASSERT_TRUE(pool->post([&] { next_begun = true; }, [&] { ++reported; }));
+  while (!next_begun)
+    std::this_thread::yield();
+  pool.reset();
+  bool over = false;
+  loop.post([&] { over = true; });
+  EXPECT_TRUE(loop.run_until([&] { return over; }, patience));
+  EXPECT_EQ(reported, 0);
+}
+
 TEST(Workers, AFullQueueIsBusyAndDestructionDropsWhatWaits) {
   Loop loop;
   std::atomic<bool> release{false};

@@ -9,7 +9,7 @@
 
 namespace zed::net {
 
-struct WorkerPool::State {
+struct WorkerPool::State : std::enable_shared_from_this<State> {
   struct Item {
     std::function<void()> work;
     std::function<void()> done;
@@ -35,7 +35,11 @@ struct WorkerPool::State {
       // The function may own what must be freed before `done` sees the result.
       item->work = nullptr;
       const std::lock_guard lock(mutex);
-      if (!stopping) loop.post(std::move(item->done));
+      // The pool may go before the loop comes to it, and its owner with it.
+      if (!stopping)
+        loop.post([pool = weak_from_this(), done = std::move(item->done)] {
+          if (!pool.expired()) done();
+        });
     }
   }
 
