@@ -2,7 +2,11 @@
 // connection, says hello, an empty inventory, and a heartbeat every 2 s. What it measures is the
 // other end, the controller.
 //
-//   agents_bench --controller NAME@HOST:PORT --cookie-file FILE --count N [--pki FOLDER]
+//   agents_bench --controller NAME@HOST:PORT --cookie-file FILE --count N [--first N] [--pki
+//   FOLDER]
+//
+// Each agent listens and dials, two files, so ten thousand of them may need several such processes:
+// their names are sim-FIRST and up.
 //
 // With --pki, the controller's own folder of that name, each agent has a certificate of the fleet's
 // issuer and everything is TLS.
@@ -40,6 +44,7 @@ using namespace zed;
 constexpr Millis heartbeat_every = seconds(2);
 constexpr Millis dial_deadline = seconds(20);
 constexpr Millis certificate_lifetime = minutes(60);
+constexpr std::size_t most_joining = 64;
 
 /// What gives each agent its certificate.
 struct Issue {
@@ -50,6 +55,7 @@ struct Issue {
 struct Options {
   bin::ControllerAddress controller;
   std::string cookie;
+  std::size_t first = 1;
   std::size_t count = 1;
   std::optional<Issue> issue;  ///< nothing: plain TCP
 };
@@ -184,6 +190,14 @@ private:
   std::string peer_;
 };
 
+Result<std::size_t> number_of(const std::map<std::string, std::string>& given, const char* option) {
+  const auto found = given.find(option);
+  const int number = found == given.end() ? 1 : std::atoi(found->second.c_str());
+  if (number < 1 || number > 16'000)
+    return fail(ErrorCode::invalid, std::string(option) + " is not 1 to 16000");
+  return static_cast<std::size_t>(number);
+}
+
 Result<Options> options_of(int argc, char** argv) {
   std::map<std::string, std::string> given;
   for (int i = 1; i + 1 < argc; i += 2)
@@ -193,9 +207,8 @@ Result<Options> options_of(int argc, char** argv) {
   Options options;
   ZED_TRY(options.controller, bin::ControllerAddress::parse(given["--controller"]));
   ZED_TRY(options.cookie, bin::read_cookie(given["--cookie-file"], false));
-  int count = given.count("--count") > 0 ? std::atoi(given["--count"].c_str()) : 1;
-  if (count < 1 || count > 16'000) return fail(ErrorCode::invalid, "--count is not 1 to 16000");
-  options.count = static_cast<std::size_t>(count);
+  ZED_TRY(options.first, number_of(given, "--first"));
+  ZED_TRY(options.count, number_of(given, "--count"));
   if (given.count("--pki") > 0) {
     const auto files = bin::IdentityFiles::at(given["--pki"]);
     options.issue.emplace();
@@ -206,6 +219,7 @@ Result<Options> options_of(int argc, char** argv) {
 }
 
 Status run(const Options& options) {
+  bin::raise_open_files();
   net::Loop loop;
   std::size_t welcome = 0;
   std::vector<std::unique_ptr<IdleAgent>> agents;
@@ -216,18 +230,20 @@ Status run(const Options& options) {
     std::fflush(stdout);
   };
   ZED_TRY(auto signals, net::Signals::watch(loop, {SIGTERM, SIGINT}, [&](int) { loop.stop(); }));
-  // A few milliseconds apart: handshakes do not wait for one another, and heartbeats are spread
-  // as those of real machines are.
+  // A millisecond apart, so that heartbeats are spread as those of real machines are, and only some
+  // at once: who still shakes hands waits in a lobby that has an end.
   net::Timer opener(loop);
   Status opened;
   std::function<void()> open_next = [&] {
-    auto agent = IdleAgent::open(loop, options, agents.size() + 1, on_welcome);
+    if (agents.size() == options.count) return;
+    opener.start(Millis{1}, open_next);
+    if (agents.size() - std::min(agents.size(), welcome) >= most_joining) return;
+    auto agent = IdleAgent::open(loop, options, options.first + agents.size(), on_welcome);
     if (!agent) {
       opened = fail(std::move(agent).error());
       return loop.stop();
     }
     agents.push_back(std::move(*agent));
-    if (agents.size() < options.count) opener.start(Millis{1}, open_next);
   };
   open_next();
   if (opened) loop.run();

@@ -1,6 +1,6 @@
 """One module a measurement. Each is a function of a Bench that returns rows (table.Row)."""
 
-from . import burst, calls, commit, idle, memory, openzfs, placement, restart, slurm, start, stream, submit, trackers
+from . import agents, burst, calls, commit, idle, memory, openzfs, placement, restart, slurm, start, stream, submit, trackers
 
 MEASURES = {
     "placement": placement.measure,
@@ -9,6 +9,8 @@ MEASURES = {
     "restart": restart.measure,
     "commit": commit.measure,
     "memory": memory.measure,
+    "agents": agents.measure_plain,
+    "agents-tls": agents.measure_tls,
     "stream": stream.measure,
     "start": start.measure,
     "calls": calls.measure,
@@ -21,4 +23,4 @@ PEERS = {"slurm": slurm.measure, "idle": idle.measure, "trackers": trackers.meas
 LAB = {"zfs-commit": openzfs.measure}
 
 # What the smoke test runs: every kind of peer and every program once, in some seconds.
-SMOKE = ["placement", "submit", "burst", "restart", "memory", "stream", "start"]
+SMOKE = ["placement", "submit", "burst", "restart", "memory", "agents", "agents-tls", "stream", "start"]

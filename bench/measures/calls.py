@@ -7,8 +7,7 @@ import statistics
 import subprocess
 
 from .fleet import begin_fleet, running_fleet
-from .machine import BenchError, wait_until
-from .memory import free_port, process
+from .machine import BenchError, free_port, process, wait_until
 from .table import Row
 
 # What the controller answers to `transfers` on an idle fleet, said by a plain gen_server loop.

@@ -1,7 +1,9 @@
 """The machine that is measured, and the bounds that it sets: its disk, its processes."""
 
+import contextlib
 import os
 import platform
+import socket
 import statistics
 import subprocess
 import threading
@@ -46,6 +48,21 @@ def end_process(child):
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def process(argv, **options):
+    child = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, **options)
+    try:
+        yield child
+    finally:
+        end_process(child)
 
 
 @dataclass

@@ -11,8 +11,7 @@ import time
 
 from .burst import CLIENTS
 from .fleet import read_clock, running_fleet
-from .machine import Skipped, by_many, end_process, wait_until
-from .memory import free_port
+from .machine import Skipped, by_many, end_process, free_port, wait_until
 from .restart import has_ended, restart_p50
 from .table import Row
 

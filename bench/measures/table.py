@@ -22,6 +22,11 @@ class Row:
         return self.value / self.peer_value if self.peer_value else float("inf")
 
 
+def bound(measure, what, value, unit, budget, sign="<="):
+    """A row that is held against its budget alone."""
+    return Row(measure, what, value, unit, "bound of the budget", budget, f"{sign} {budget} {unit}", value <= budget)
+
+
 def number(value):
     """Three digits that count: 0.0123, 1.23, 12.3, 123, 12,345."""
     if value >= 1000:

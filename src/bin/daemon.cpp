@@ -1,8 +1,10 @@
 #include "bin/daemon.hpp"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
@@ -36,6 +38,18 @@ Result<std::string> read_cookie(const std::filesystem::path& file, bool make_if_
   if (cookie.empty() || cookie.size() > 255)
     return fail(ErrorCode::invalid, "the cookie in " + file.string() + " is not 1 to 255 bytes");
   return cookie;
+}
+
+std::uint64_t raise_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return limit.rlim_cur;
+  // macOS calls its hard limit endless and takes no more than OPEN_MAX.
+  constexpr rlim_t macos_most = 10'240;
+  limit.rlim_cur = std::max(before, std::min(macos_most, limit.rlim_max));
+  return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 
 Result<PidFile> PidFile::take(const std::filesystem::path& folder) {

@@ -24,6 +24,14 @@ using net::make_private_folder;
 /// longer than 255 bytes.
 Result<std::string> read_cookie(const std::filesystem::path& file, bool make_if_missing);
 
+/// Fewer open files than this, and a flood of strangers (net/lobby.hpp keeps up to 1,344 of them
+/// waiting) or some hundred machines leave none for who comes next.
+inline constexpr std::uint64_t enough_open_files = 4'096;
+
+/// Lets this process have as many files open as the machine permits it, its hard limit: a login's
+/// soft one is often 1,024, and each agent takes one. Returns what it may have now.
+std::uint64_t raise_open_files();
+
 /// <folder>/pid.json: who runs here, removed at the end. Errors: `busy` if a live process owns it;
 /// a stale one is replaced.
 class PidFile {

@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "bin/daemon.hpp"
 #include "bin/identity_files.hpp"
 #include "bin/init.hpp"
 #include "gpu/inventory.hpp"
@@ -177,6 +178,15 @@ Finding judge_cgroup(bool has_v2) {
           "boot with systemd.unified_cgroup_hierarchy=1"};
 }
 
+Finding judge_open_files(std::uint64_t most) {
+  const std::string count = std::to_string(most) + " a process";
+  if (most >= enough_open_files) return {Level::ok, "open files", count, ""};
+  return {Level::warn, "open files",
+          "only " + count + ": a controller here needs one for each agent, shell and client",
+          "raise it: ulimit -Hn " + std::to_string(enough_open_files) +
+              ", or LimitNOFILE= of its service"};
+}
+
 Finding judge_job_user(bool is_root, const std::string& user, const Status& job_user) {
   if (!is_root) return {Level::ok, "jobs", "would run as " + user, ""};
   if (job_user) return {Level::ok, "jobs", std::string("run as ") + proc::default_job_user, ""};
@@ -244,6 +254,7 @@ int DoctorCommand::run() const {
     add(std::move(finding));
   std::error_code error;
   add(judge_cgroup(fs::exists(fs::path(root) / "sys/fs/cgroup/cgroup.controllers", error)));
+  add(judge_open_files(raise_open_files()));
   auto found = proc::find_job_user(proc::default_job_user);
   add(judge_job_user(::geteuid() == 0, user, found ? Status() : Status(fail(found.error()))));
   add(judge_certificate(own_certificate(folder), wall_now()));

@@ -43,6 +43,8 @@ Finding judge_port(std::uint16_t port, std::string_view what, const Status& list
 /// Whether something keeps the clock right, by the kernel's word; none: it does not tell.
 Finding judge_clock(std::optional<bool> synchronised);
 Finding judge_cgroup(bool has_v2);
+/// How many files a process may have open here: a controller needs one for each agent.
+Finding judge_open_files(std::uint64_t most);
 /// Who jobs run as: an agent of root's needs the user that the package makes.
 Finding judge_job_user(bool is_root, const std::string& user, const Status& job_user);
 std::vector<Finding> judge_gpus(const std::vector<Gpu>& gpus,

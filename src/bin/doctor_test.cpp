@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bin/daemon.hpp"
 #include "bin/doctor.hpp"
 
 namespace zed::bin {
@@ -81,6 +82,8 @@ TEST(Doctor, ClocksCgroupsAndFolders) {
   EXPECT_EQ(judge_clock(std::nullopt).level, Level::warn);
   EXPECT_EQ(judge_cgroup(true).level, Level::ok);
   EXPECT_EQ(judge_cgroup(false).level, Level::warn);
+  EXPECT_EQ(judge_open_files(enough_open_files).level, Level::ok);
+  EXPECT_EQ(judge_open_files(1'024).level, Level::warn);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", true, gibibytes(9)).level, Level::ok);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", true, mebibytes(9)).level, Level::warn);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", false, gibibytes(9)).level, Level::fail);

@@ -153,6 +153,7 @@ Result<std::unique_ptr<env::Store>> open_store(const RunOptions& options) {
 }
 
 Status run(const RunOptions& options) {
+  bin::raise_open_files();
   ZED_CHECK(bin::make_private_folder(options.state));
   ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
   ZED_TRY(auto config, config_of(options));

@@ -221,15 +221,25 @@ void Fleet::heard(const NodeName& node, Instant now) {
 std::vector<NodeName> Fleet::refresh(Instant now, Millis lost_after,
                                      const std::map<NodeName, NodeDuty>& duties) {
   std::vector<NodeName> changed;
-  for (const auto& entry : members_)
-    if (refresh(entry.first, now, lost_after, duties)) changed.push_back(entry.first);
+  // Four times a second for every node of the fleet: side by side, and nothing is looked up.
+  auto known = view_.nodes.begin();
+  for (const auto& [name, member] : members_) {
+    while (known != view_.nodes.end() && known->first < name)
+      ++known;
+    if (known == view_.nodes.end() || known->first != name)
+      known = view_.nodes.emplace_hint(known, name, Node{});
+    if (refresh(name, member, known->second, now, lost_after, duties)) changed.push_back(name);
+  }
   return changed;
 }
 
 bool Fleet::refresh(const NodeName& name, Instant now, Millis lost_after,
                     const std::map<NodeName, NodeDuty>& duties) {
-  const Member& member = members_[name];
-  Node& node = view_.nodes[name];
+  return refresh(name, members_[name], view_.nodes[name], now, lost_after, duties);
+}
+
+bool Fleet::refresh(const NodeName& name, const Member& member, Node& node, Instant now,
+                    Millis lost_after, const std::map<NodeName, NodeDuty>& duties) {
   node.silent = now - member.heard;
   NodeStatus status = NodeStatus::up;
   auto duty = duties.find(name);

@@ -110,12 +110,14 @@ private:
   void unindex_dataset(const NodeName& node, const Dataset& dataset);
   void set_attempts(const NodeName& node, std::vector<Attempt> attempts, Observed& seen);
   void update_index(const NodeName& node);
+  bool refresh(const NodeName& name, const Member& member, Node& node, Instant now,
+               Millis lost_after, const std::map<NodeName, NodeDuty>& duties);
 
   FleetView view_;
   sched::Index index_;
   std::map<JobId, sched::Reservation> reservations_;
   std::map<NodeName, Member> members_;
-  std::map<LinkId, std::optional<NodeName>> links_;
+  std::unordered_map<LinkId, std::optional<NodeName>> links_;
   std::unordered_map<DatasetId, std::map<NodeName, DatasetName>> copies_;
   std::map<DatasetName, std::map<NodeName, DatasetId>> by_name_;
   std::unordered_map<JobId, std::set<NodeName>> running_;
