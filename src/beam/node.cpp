@@ -255,6 +255,8 @@ struct Node::State : std::enable_shared_from_this<Node::State> {
 
   /// Our own attempts to reach a peer that has reached us.
   void drop_dials(const std::string& name, ConnectionId except) {
+    // Of all who dial us, thousands at a time, hardly one is dialled by us as well.
+    if (attempts.count(name) == 0) return;
     for (auto entry = connections.begin(); entry != connections.end();) {
       const Peer& peer = *entry->second;
       const bool superseded = entry->first != except && !peer.up && peer.dialled == name;
@@ -463,7 +465,7 @@ std::optional<net::Endpoint> Node::address_of(const std::string& peer) const {
 void Node::drop_revoked(const std::set<std::string>& serials) {
   std::vector<State::ConnectionId> ids;
   for (const auto& [id, peer] : state_->connections)
-    if (peer->certificate && serials.count(peer->certificate->serial) != 0) ids.push_back(id);
+    if (peer->certificate && pki::is_revoked(*peer->certificate, serials)) ids.push_back(id);
   const auto keep = state_;
   for (const auto id : ids)
     keep->drop(id, {ErrorCode::refused, "its certificate was revoked", {}, {}});

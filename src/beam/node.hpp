@@ -92,7 +92,8 @@ public:
   const pki::CertificateInfo* certificate_of(const std::string& peer) const;
   /// Where a peer that is up has connected from, or was dialled at.
   std::optional<net::Endpoint> address_of(const std::string& peer) const;
-  /// Ends every connection of whoever shows one of these serials; on_down tells.
+  /// Ends every connection of whoever shows one of these serials, or a certificate that one of
+  /// them signed; on_down tells.
   void drop_revoked(const std::set<std::string>& serials);
 
   /// To a registered name on the peer. Errors: `unavailable`, `busy` (the peer reads too slowly),

@@ -116,10 +116,27 @@ Status AgentShell::open() {
   const bool knows = !config_.controllers.empty();
   config_.facts.data_address =
       knows ? reachable_address(data, config_.controllers.front().endpoint) : data.str();
-  if (config_.tls)
-    certificates_.emplace(loop_, IdentityFiles(config_.state_folder), config_.tls,
-                          config_.renew_at);
+  if (config_.tls) open_certificate_keeper();
   return {};
+}
+
+void AgentShell::open_certificate_keeper() {
+  KeeperOptions options{IdentityFiles(config_.state_folder), config_.tls, config_.beam.cookie, {},
+                        config_.follows};
+  for (const ControllerAddress& controller : config_.controllers)
+    options.doors.push_back({controller.endpoint.host, config_.http_port});
+  if (config_.standby)
+    options.doors.push_back({config_.standby->endpoint.host, config_.http_port});
+  KeeperHandlers handlers;
+  handlers.revoked = [this](const std::set<std::string>& serials) {
+    if (links_) links_->drop_revoked(serials);
+  };
+  handlers.moved = [this](const JoinRecord& record) {
+    if (links_)
+      links_->follow({record.controller, {record.host, record.distribution_port}},
+                     standby_of(record));
+  };
+  certificates_.emplace(loop_, std::move(options), std::move(handlers));
 }
 
 Status AgentShell::begin() {
@@ -152,6 +169,7 @@ Status AgentShell::begin() {
   auto links = ControllerLinks::open(loop_, config_.beam, config_.controllers, std::move(handlers));
   if (!links) return fail(std::move(links).error());
   links_ = std::move(*links);
+  if (config_.follows) links_->follow(config_.controllers.front(), config_.standby);
   has_slept();
   tick();
   probe_gpus();

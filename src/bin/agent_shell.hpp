@@ -36,11 +36,13 @@ struct AgentConfig {
   /// Jobs run as whoever runs the agent, root too: for development fleets (proc/job_user.hpp).
   bool jobs_as_self = false;
   std::vector<ControllerAddress> controllers;
+  std::optional<ControllerAddress> standby;  ///< dialled while none of `controllers` is there
+  bool follows = false;  ///< goes where the fleet says that its controller is
   beam::NodeOptions beam;
   stream::TransferOptions transfers;
   /// Of a machine that has joined; null: plain, on this machine.
   std::shared_ptr<net::Tls> tls;
-  net::Endpoint renew_at;   ///< the controller's HTTP door, with `tls`
+  std::uint16_t http_port = 0;  ///< of controllers, with `tls`
   std::string address;      ///< by which others reach this machine; empty: found out
   std::string ssh = "ssh";  ///< the program that reaches machines without an agent
 };
@@ -70,6 +72,7 @@ private:
   void launch(const agent::LaunchAttempt& effect);
   void send_to_host(const agent::StartHostSend& effect);
   Status let_jobs_in() const;
+  void open_certificate_keeper();
   Status open_job_socket(const proc::Launch& launch);
   proc::JobSocket* socket_of(agent::JobConnection connection);
 

@@ -44,9 +44,7 @@ struct ControllerShell::Performer {
     auto sent = shell.node_->send(*peer, beam::term_of(to_value(e.message), nullptr));
     if (sent) return;
     log_warning("link to " + *peer + " ended: " + sent.error().describe());
-    std::string name = *peer;
-    shell.node_->disconnect(name);
-    shell.links_.erase(name);
+    shell.drop(*peer);
     shell.loop_.post([self = &shell, link = e.link] { self->take(controller::AgentGone{link}); });
   }
   void operator()(const controller::CloseLink& e) const {
@@ -135,8 +133,7 @@ void ControllerShell::answered(controller::Started started) {
   begin(std::move(started));
   // They say hello again, and are welcomed under the new term.
   for (const std::string& peer : node_->peers())
-    node_->disconnect(peer);
-  links_.clear();
+    drop(peer);
 }
 
 Status ControllerShell::open_keeper() {
@@ -144,7 +141,8 @@ Status ControllerShell::open_keeper() {
   if (config_.identity) {
     ZED_TRY(auto tls, config_.identity->load_tls());
     config_.beam.tls = tls;
-    registrar = RegistrarOptions{*config_.identity, tls, config_.beam.cookie, 0};
+    registrar = RegistrarOptions{*config_.identity, tls, config_.beam.cookie, 0,
+                                 [this] { return second_node(); }};
     if (config_.http.tcp) {
       config_.http.tcp->tls = tls;
       config_.http.tcp->enrol = [this](const http::Enrolment& enrolment, const http::Reply& reply) {
@@ -156,6 +154,15 @@ Status ControllerShell::open_keeper() {
                        loop_, config_.state, std::move(registrar),
                        [this](const std::set<std::string>& serials) { drop_revoked(serials); }));
   return {};
+}
+
+std::optional<SecondNode> ControllerShell::second_node() const {
+  const NodeName& second = state_.desired().second;
+  if (second.empty() || !node_) return std::nullopt;
+  const auto address = node_->address_of("zed@" + second.str());
+  // By loopback nobody else can reach it.
+  const bool is_elsewhere = address && !net::is_loopback(address->host);
+  return SecondNode{second.str(), is_elsewhere ? address->host : ""};
 }
 
 void ControllerShell::drop_revoked(const std::set<std::string>& serials) {
@@ -243,27 +250,34 @@ void ControllerShell::write_journal() {
 }
 
 const std::string* ControllerShell::peer_of(controller::LinkId link) const {
-  for (const auto& [peer, id] : links_)
-    if (id == link) return &peer;
-  return nullptr;
+  const auto found = peers_.find(link);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+std::optional<controller::LinkId> ControllerShell::unlink(const std::string& peer) {
+  const auto link = links_.extract(peer);
+  if (link.empty()) return std::nullopt;
+  peers_.erase(link.mapped());
+  return link.mapped();
 }
 
 void ControllerShell::agent_up(const std::string& peer) {
   if (!peer.starts_with("zed@")) return;  // a shell: it calls, and is no agent
   controller::LinkId link = ++next_link_;
   links_[peer] = link;
+  peers_[link] = peer;
   if (!asked_) take(controller::AgentConnected{link});
 }
 
 void ControllerShell::agent_down(const std::string& peer) {
   watchers_->drop(peer);
-  auto link = links_.extract(peer);
-  if (!link.empty() && !asked_) take(controller::AgentGone{link.mapped()});
+  const auto link = unlink(peer);
+  if (link && !asked_) take(controller::AgentGone{*link});
 }
 
 void ControllerShell::drop(const std::string& peer) {
-  std::string name = peer;  // it lives in links_
-  links_.erase(name);
+  const std::string name = peer;  // it may live in peers_
+  unlink(name);
   node_->disconnect(name);
 }
 

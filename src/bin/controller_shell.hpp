@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "beam/node.hpp"
 #include "bin/daemon.hpp"
@@ -71,8 +72,11 @@ private:
   http::OnGone carry_out(api::Request request, api::Caller caller, http::Reply reply);
   api::Caller caller_of(const std::string& peer) const;
   Status open_keeper();
+  std::optional<SecondNode> second_node() const;
   void drop_revoked(const std::set<std::string>& serials);
   const std::string* peer_of(controller::LinkId link) const;
+  /// Forgets the connection of a peer; none if it has no link.
+  std::optional<controller::LinkId> unlink(const std::string& peer);
   void begin(controller::Started started);
   void ask_agents(controller::Started started);
   void answered(controller::Started started);
@@ -106,7 +110,8 @@ private:
   net::Timer ask_timer_;
   net::Timer end_timer_;
 
-  std::map<std::string, controller::LinkId> links_;  ///< by peer
+  std::map<std::string, controller::LinkId> links_;            ///< by peer
+  std::unordered_map<controller::LinkId, std::string> peers_;  ///< the other way round
   controller::LinkId next_link_ = 0;
   std::map<controller::RequestId, http::Reply> requests_;
   controller::RequestId next_request_ = 0;

@@ -86,14 +86,36 @@ Status IdentityFiles::save_authority_key(const std::string& encrypted) const {
   return proc::write_file_durably(folder_ / "ca-key.pem", encrypted);
 }
 
+Result<pki::Registry> IdentityFiles::load_registry_that_is_there() const {
+  return net::read_record<pki::Registry>(folder_ / "registry.json");
+}
+
 Result<pki::Registry> IdentityFiles::load_registry() const {
-  auto registry = net::read_record<pki::Registry>(folder_ / "registry.json");
+  auto registry = load_registry_that_is_there();
   if (!registry && registry.error().code == ErrorCode::not_found) return pki::Registry();
   return registry;
 }
 
 Status IdentityFiles::save_registry(const pki::Registry& registry) const {
   return net::write_record(folder_ / "registry.json", registry);
+}
+
+Status IdentityFiles::save_authority_copy(const http::AuthorityCopy& copy,
+                                          const std::string& cookie) const {
+  const IdentityFiles files = at(authority_copy());
+  ZED_TRY(const std::string roots, load_roots());
+  ZED_CHECK(files.save_roots(roots));
+  ZED_CHECK(proc::write_file_durably(authority_copy() / "cookie", cookie + "\n"));
+  ZED_CHECK(files.save_registry(copy.registry));
+  // Last: without it the rest is of no use.
+  return files.save_authority_key(copy.sealed_key);
+}
+
+Status IdentityFiles::remove_authority_copy() const {
+  std::error_code error;
+  std::filesystem::remove_all(authority_copy(), error);
+  if (!error) return {};
+  return fail(ErrorCode::io, "remove " + authority_copy().string() + ": " + error.message());
 }
 
 Result<JoinRecord> load_join(const IdentityFiles& files) {

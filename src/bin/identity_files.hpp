@@ -4,7 +4,9 @@
 //   ca.pem         the fleet's authority
 //   node.pem       the machine's certificate, those above it, and its key (0600)
 //   revoked.json   whom the controller told not to believe (agents)
-//   join.json      where the controller is (agents)
+//   join.json      where the controller is, and would be after a takeover (agents)
+//   authority/     what a controller would go on with here: ca.pem, ca-key.pem, registry.json and
+//                  the cookie (the second node's agent)
 // and on the controller's machine also
 //   ca-key.pem     the authority's key, encrypted with a passphrase
 //   issuing.pem    the issuing certificate and its key (0600)
@@ -50,7 +52,14 @@ public:
   Result<std::string> load_authority_key() const;
   Status save_authority_key(const std::string& encrypted) const;
   Result<pki::Registry> load_registry() const;
+  /// Errors: `not_found` too.
+  Result<pki::Registry> load_registry_that_is_there() const;
   Status save_registry(const pki::Registry& registry) const;
+
+  /// Copy of the authority that this machine holds as the second node.
+  std::filesystem::path authority_copy() const { return folder_ / "authority"; }
+  Status save_authority_copy(const http::AuthorityCopy& copy, const std::string& cookie) const;
+  Status remove_authority_copy() const;
 
 private:
   std::filesystem::path folder_;
@@ -62,12 +71,17 @@ struct JoinRecord {
   std::string host;        ///< as the person gave it
   std::uint16_t distribution_port = 0;
   std::uint16_t http_port = 0;
+  std::string second = {};       ///< "workstation", that has the journal's copy; may be empty
+  std::string second_host = {};  ///< its address
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("controller", self.controller);
     visit("host", self.host);
     visit("distribution_port", self.distribution_port);
     visit("http_port", self.http_port);
+    visit("second", self.second);
+    visit("second_host", self.second_host);
   }
+  friend bool operator==(const JoinRecord&, const JoinRecord&) = default;
 };
 Result<JoinRecord> load_join(const IdentityFiles& files);
 Status save_join(const IdentityFiles& files, const JoinRecord& record);

@@ -84,13 +84,31 @@ Result<Authority> make_authority(const std::string& passphrase) {
 
 /// With the registry, so that what was revoked stays so.
 Result<Authority> take_authority(const std::filesystem::path& pki_folder,
-                                 const std::string& passphrase) {
+                                 const std::string& passphrase, bool revoke_issued) {
   const IdentityFiles from = IdentityFiles::at(pki_folder);
   ZED_TRY(std::string roots, from.load_roots());
   ZED_TRY(std::string sealed, from.load_authority_key());
   ZED_TRY(std::string key, pki::decrypt_key(sealed, passphrase));
-  ZED_TRY(pki::Registry registry, from.load_registry());
-  return Authority{{std::move(roots), std::move(key)}, std::move(sealed), std::move(registry)};
+  auto registry = from.load_registry_that_is_there();
+  if (!registry)
+    return fail(std::move(registry).error().hinted(
+        "copy it along with ca-key.pem: without it whoever was revoked would be believed again"));
+  if (revoke_issued) registry->revoke_issuers(wall_now());
+  return Authority{{std::move(roots), std::move(key)}, std::move(sealed), std::move(*registry)};
+}
+
+/// The cookie lies in the copy, or beside it where the whole folder of a controller was copied.
+/// Without one a new one is made later, and nobody who has joined gets in.
+Status take_cookie(const std::filesystem::path& authority, const std::filesystem::path& state) {
+  std::error_code error;
+  if (std::filesystem::exists(state / "cookie", error)) return {};
+  for (const auto& folder : {authority, authority.parent_path()}) {
+    if (!std::filesystem::exists(folder / "cookie", error)) continue;
+    ZED_TRY(const std::string cookie, read_cookie(folder / "cookie", false));
+    return proc::write_file_durably(state / "cookie", cookie + "\n");
+  }
+  return fail(ErrorCode::not_found, "there is no cookie in " + authority.string(),
+              "copy the file `cookie` of the former controller, or of an agent, there");
 }
 
 Result<net::Endpoint> http_door_of(const std::string& text) {
@@ -140,9 +158,11 @@ Result<std::string> init_fleet(const InitOptions& options) {
                 "zed-controller issue renews its certificates");
   ZED_TRY(const auto own, pki::identity_of(pki::Role::controller, options.name));
   ZED_CHECK(make_private_folder(options.state));
-  ZED_TRY(const Authority authority, options.authority.empty()
-                                         ? make_authority(options.passphrase)
-                                         : take_authority(options.authority, options.passphrase));
+  ZED_TRY(const Authority authority,
+          options.authority.empty()
+              ? make_authority(options.passphrase)
+              : take_authority(options.authority, options.passphrase, options.revoke_issued));
+  if (!options.authority.empty()) ZED_CHECK(take_cookie(options.authority, options.state));
   ZED_CHECK(files.save_roots(authority.root.chain));
   ZED_CHECK(files.save_registry(authority.registry));
   ZED_CHECK(issue(files, authority.root, own, options.hosts));
@@ -152,7 +172,8 @@ Result<std::string> init_fleet(const InitOptions& options) {
   return info.fingerprint;
 }
 
-Status issue_anew(const std::filesystem::path& state, const std::string& passphrase) {
+Status issue_anew(const std::filesystem::path& state, const std::string& passphrase,
+                  bool revoke_issued) {
   const IdentityFiles files(state);
   ZED_TRY(std::string roots, files.load_roots());
   ZED_TRY(std::string sealed, files.load_authority_key());
@@ -162,7 +183,35 @@ Status issue_anew(const std::filesystem::path& state, const std::string& passphr
   if (!own) return fail(ErrorCode::corrupt, "the controller's own certificate is missing");
   std::vector<std::string> hosts = own->hosts;
   if (!hosts.empty()) hosts.erase(hosts.begin());
+  if (revoke_issued) {
+    ZED_TRY(const pki::Issuer issuing, files.load_issuing());
+    ZED_TRY(const auto issuer, pki::read_certificate(issuing.chain));
+    ZED_TRY(pki::Registry registry, files.load_registry());
+    registry.record_issuer(issuer);
+    registry.revoke_issuers(wall_now());
+    ZED_CHECK(files.save_registry(registry));
+  }
   return issue(files, {std::move(roots), std::move(key)}, own->identity, hosts);
+}
+
+Result<std::optional<std::string>> take_over_identity(const TakeoverIdentity& options) {
+  const IdentityFiles own(options.state), agent(options.agent_state);
+  std::optional<std::string> node;
+  if (agent.has_identity()) {
+    ZED_TRY(const auto tls, agent.load_tls());
+    if (const auto certificate = tls->own()) node = certificate->identity.host();
+  }
+  const bool is_there = own.has_identity() && own.load_authority_key();
+  if (is_there || (!node && options.authority.empty())) return node;
+  const auto authority = options.authority.empty() ? agent.authority_copy() : options.authority;
+  if (auto roots = IdentityFiles::at(authority).load_roots(); !roots)
+    return fail(std::move(roots).error().hinted(
+        "--authority names a copy of the former controller's pki folder"));
+  ZED_TRY(const std::string passphrase, read_passphrase(options.passphrase_file, false));
+  const std::string name = options.name.empty() ? node.value_or(machine_name()) : options.name;
+  ZED_CHECK(init_fleet(
+      {options.state, name, options.hosts, passphrase, authority, options.revoke_issued}));
+  return node;
 }
 
 Result<std::string> join_fleet(const JoinOptions& options) {
@@ -185,6 +234,7 @@ Result<std::string> join_fleet(const JoinOptions& options) {
   ZED_CHECK(proc::write_file_durably(options.state / "cookie", membership.cookie + "\n"));
   ZED_CHECK(save_join(files,
                       {membership.controller, door.host, membership.distribution_port, door.port}));
+  ZED_CHECK(files.save_revoked(membership.revoked));
   // Last: it is what says that this machine has joined.
   ZED_CHECK(files.save_identity(membership.identity));
   return token.identity.name();

@@ -5,6 +5,13 @@
 
 namespace zed::bin {
 
+std::optional<ControllerAddress> standby_of(const JoinRecord& record) {
+  const std::string peer = "zed_controller@" + record.second;
+  if (record.second.empty() || record.second_host.empty() || peer == record.controller)
+    return std::nullopt;
+  return ControllerAddress{peer, {record.second_host, record.distribution_port}};
+}
+
 Result<std::optional<Joined>> load_joined(const std::filesystem::path& state) {
   const IdentityFiles files(state);
   if (!files.has_identity()) return std::optional<Joined>{};
@@ -17,7 +24,8 @@ Result<std::optional<Joined>> load_joined(const std::filesystem::path& state) {
                 "zed-agent join makes one");
   ZED_TRY(joined.name, NodeName::parse(own->identity.host()));
   joined.controller = {record.controller, {record.host, record.distribution_port}};
-  joined.http = {record.host, record.http_port};
+  joined.standby = standby_of(record);
+  joined.http_port = record.http_port;
   return std::optional<Joined>(std::move(joined));
 }
 
@@ -30,9 +38,13 @@ Status use(const Joined& joined, AgentConfig& config) {
   config.beam.tls = joined.tls;
   config.transfers.tls = joined.tls;
   config.tls = joined.tls;
-  if (config.controllers.empty()) config.controllers.push_back(joined.controller);
-  // After a takeover --controller names another machine, and that one issues then.
-  config.renew_at = {config.controllers.front().endpoint.host, joined.http.port};
+  // Whoever types --controller says where it is; else the fleet does, a takeover included.
+  config.follows = config.controllers.empty();
+  if (config.follows) {
+    config.controllers.push_back(joined.controller);
+    config.standby = joined.standby;
+  }
+  config.http_port = joined.http_port;
   return {};
 }
 

@@ -2,6 +2,7 @@
 // What an agent that has joined a fleet knows from its files: who it is, and where its controller
 // is.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -14,8 +15,13 @@ struct Joined {
   NodeName name;
   std::shared_ptr<net::Tls> tls;
   ControllerAddress controller;
-  net::Endpoint http;  ///< where certificates are renewed
+  std::optional<ControllerAddress> standby;  ///< of the second node, after a takeover
+  std::uint16_t http_port = 0;               ///< of both: where certificates are renewed
 };
+
+/// Where the second node's controller would be: under that node's name, at the same ports. Nothing
+/// if no second node is known.
+std::optional<ControllerAddress> standby_of(const JoinRecord& record);
 
 /// Nothing if the folder belongs to a machine that has not joined. Errors: those of the files.
 Result<std::optional<Joined>> load_joined(const std::filesystem::path& state);

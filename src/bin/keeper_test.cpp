@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "bin/door_keeper.hpp"
 #include "bin/init.hpp"
@@ -43,8 +44,9 @@ protected:
   void open() {
     keeper_.reset();
     tls_ = files_().load_tls().value();
-    auto opened = DoorKeeper::open(loop_, state_, RegistrarOptions{files_(), tls_, "cookie", 4371},
-                                   [this](const std::set<std::string>& s) { revoked_ = s; });
+    auto opened = DoorKeeper::open(
+        loop_, state_, RegistrarOptions{files_(), tls_, "cookie", 4371, [this] { return second_; }},
+        [this](const std::set<std::string>& s) { revoked_ = s; });
     ASSERT_TRUE(opened) << opened.error().describe();
     keeper_ = std::move(*opened);
   }
@@ -85,10 +87,18 @@ protected:
     const std::string request = pki::make_request(pki::make_key().value(), "x").value();
     return enrol("join", to_value(http::JoinRequest{token, request}));
   }
-  pki::CertificateInfo joined(const std::string& token) {
+  std::string chain_of(const std::string& token) {
     const auto reply = join(token);
     EXPECT_TRUE(reply) << reply.error().describe();
-    return pki::read_certificate(from_value<http::JoinReply>(*reply)->chain).value();
+    return from_value<http::JoinReply>(*reply)->chain;
+  }
+  pki::CertificateInfo joined(const std::string& token) {
+    return pki::read_certificate(chain_of(token)).value();
+  }
+  http::SuccessionReply succession(const pki::CertificateInfo& asker) {
+    const auto reply = enrol("succession", Value::map(), asker);
+    EXPECT_TRUE(reply) << reply.error().describe();
+    return from_value<http::SuccessionReply>(*reply).value();
   }
 
   std::vector<Value> audit() {
@@ -112,6 +122,7 @@ protected:
   std::set<std::string> revoked_;
   Result<Value> next_ = Value::map();
   int passed_ = 0;
+  std::optional<SecondNode> second_;
 };
 
 TEST_F(Keeper, InitMakesAFleetWhoseKeysNobodyElseReads) {
@@ -200,16 +211,20 @@ TEST_F(Keeper, RenewalIsForLivingCertificatesOfThisFleet) {
   const auto chain = from_value<http::RenewReply>(*renewed)->chain;
   EXPECT_EQ(pki::read_certificate(chain)->identity, laptop.identity);
   EXPECT_FALSE(renew({}));
+  // Given out after the copy was made that this controller began with.
   pki::CertificateInfo unknown = laptop;
   unknown.serial = "41";
-  EXPECT_FALSE(renew(unknown));
+  EXPECT_TRUE(renew(unknown));
   ASSERT_TRUE(ask(api::ForgetNode{"laptop"}));
-  EXPECT_EQ(revoked_.size(), 2U);
+  EXPECT_EQ(revoked_.size(), 4U);
+  EXPECT_EQ(revoked_.count("41"), 1U);
   EXPECT_FALSE(renew(laptop));
-  EXPECT_FALSE(enrol("revocations", Value::map()));
-  const auto list = enrol("revocations", Value::map(), unknown);
+  EXPECT_FALSE(renew(unknown));
+  EXPECT_FALSE(enrol("succession", Value::map(), unknown));
+  // Whom not to believe is for everybody, those whose certificate is not believed included.
+  const auto list = enrol("revocations", Value::map());
   ASSERT_TRUE(list);
-  EXPECT_EQ(from_value<http::RevocationsReply>(*list)->serials.size(), 2U);
+  EXPECT_EQ(from_value<http::RevocationsReply>(*list)->serials.size(), 4U);
   EXPECT_FALSE(enrol("frobnicate", Value::map(), laptop));
 }
 
@@ -261,6 +276,8 @@ TEST_F(Keeper, AnotherMachineTakesTheAuthorityOver) {
   const auto laptop = joined(token_for("laptop"));
   ASSERT_TRUE(ask(api::ForgetNode{"laptop"}));
   const fs::path other = state_ / "other";
+  std::ofstream(state_ / "cookie") << "one for all\n";
+  fs::permissions(state_ / "cookie", fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(init_fleet({other, "second", {}, "wrong horse", state_ / "pki"}).error().code,
             ErrorCode::refused);
   const auto made = init_fleet({other, "second", {}, passphrase, state_ / "pki"});
@@ -269,6 +286,95 @@ TEST_F(Keeper, AnotherMachineTakesTheAuthorityOver) {
   const IdentityFiles files(other);
   EXPECT_EQ(files.load_tls().value()->own()->identity.node, "zed_controller@second");
   EXPECT_EQ(files.load_registry()->revoked(), std::set<std::string>{laptop.serial});
+  EXPECT_EQ(read_cookie(other / "cookie", false).value(), "one for all");
+  // Without the registry whoever was revoked would be believed again.
+  fs::remove(state_ / "pki/registry.json");
+  const auto blind = init_fleet({state_ / "third", "third", {}, passphrase, state_ / "pki"});
+  ASSERT_FALSE(blind);
+  EXPECT_NE(blind.error().describe().find("believed again"), std::string::npos);
+}
+
+TEST_F(Keeper, OnlyTheSecondNodeIsGivenTheAuthority) {
+  init();
+  open();
+  const auto laptop = joined(token_for("laptop"));
+  const auto server = joined(token_for("beta"));
+  EXPECT_EQ(succession(laptop).controller, "zed_controller@server");
+  EXPECT_EQ(succession(laptop).second, "");
+  second_ = SecondNode{"beta", "10.0.0.2"};
+  EXPECT_EQ(succession(laptop).second_host, "10.0.0.2");
+  EXPECT_FALSE(succession(laptop).authority);
+  pki::CertificateInfo person = server;
+  person.identity.role = pki::Role::operator_;
+  EXPECT_FALSE(succession(person).authority);
+  ASSERT_TRUE(succession(server).authority);
+  EXPECT_FALSE(enrol("succession", Value::map()));
+}
+
+TEST_F(Keeper, ATakeoverGoesOnWithTheSecondNodesCopies) {
+  init();
+  open();
+  const std::string laptop = chain_of(token_for("laptop"));
+  const std::string key = pki::make_key().value();
+  const std::string request = pki::make_request(key, "x").value();
+  const auto reply = enrol("join", to_value(http::JoinRequest{token_for("beta"), request}));
+  ASSERT_TRUE(reply);
+  const auto beta = from_value<http::JoinReply>(*reply).value();
+  // What the agent of the second node keeps.
+  second_ = SecondNode{"beta", "10.0.0.2"};
+  const fs::path agent = state_ / "agent", other = state_ / "other";
+  const IdentityFiles files(agent);
+  ASSERT_TRUE(files.save_roots(beta.roots));
+  ASSERT_TRUE(files.save_identity({beta.chain, key}));
+  TakeoverIdentity takeover{other, agent, "", {"10.0.0.2"}, (state_ / "words").string(), "", false};
+  std::ofstream(state_ / "words") << passphrase << "\n";
+  const auto early = take_over_identity(takeover);
+  ASSERT_FALSE(early);
+  EXPECT_NE(early.error().describe().find("--authority"), std::string::npos);
+  const auto copy = succession(pki::read_certificate(beta.chain).value()).authority;
+  ASSERT_TRUE(copy);
+  ASSERT_TRUE(files.save_authority_copy(*copy, "one for all"));
+  EXPECT_EQ(mode_of(files.authority_copy()), 0700U);
+
+  const auto node = take_over_identity(takeover);
+  ASSERT_TRUE(node) << node.error().describe();
+  EXPECT_EQ(**node, "beta");
+  const auto own = IdentityFiles(other).load_tls().value()->own();
+  EXPECT_EQ(own->identity.node, "zed_controller@beta");
+  EXPECT_EQ(read_cookie(other / "cookie", false).value(), "one for all");
+  const auto registry = IdentityFiles(other).load_registry().value();
+  EXPECT_TRUE(registry.is_live(pki::read_certificate(laptop)->serial));
+  // Again, after a crash: what is there stays.
+  ASSERT_TRUE(take_over_identity(takeover));
+  EXPECT_EQ(IdentityFiles(other).load_tls().value()->own()->serial, own->serial);
+}
+
+TEST_F(Keeper, ARevokedIssuingCertificateTakesAllAlongThatItSigned) {
+  init();
+  open();
+  const std::string laptop = chain_of(token_for("laptop"));
+  const std::string waiting = token_for("waits");
+  keeper_.reset();
+  const std::string stolen = files_().load_issuing()->chain;
+  const std::string former = proc::read_file(state_ / "pki/node.pem").value();
+  ASSERT_TRUE(issue_anew(state_, passphrase, true));
+  const pki::Trust trust{files_().load_roots().value(), files_().load_registry()->revoked(), ""};
+  EXPECT_EQ(trust.revoked.count(pki::read_certificate(stolen)->serial), 1U);
+  const auto refused = pki::verify(laptop, trust, wall_now());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().describe().find("revoked"), std::string::npos);
+  EXPECT_FALSE(pki::verify(pki::split_pem(former)->chain, trust, wall_now()));
+  open();
+  // Its hash lay beside the key that is not trusted any more.
+  EXPECT_EQ(join(waiting).error().code, ErrorCode::refused);
+  const std::string anew = chain_of(token_for("laptop"));
+  EXPECT_TRUE(pki::verify(anew, trust, wall_now()));
+  const std::string own = proc::read_file(state_ / "pki/node.pem").value();
+  EXPECT_TRUE(pki::verify(pki::split_pem(own)->chain, trust, wall_now()));
+  // Whoever joins knows it from the first moment.
+  const auto reply = join(token_for("third"));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(from_value<http::JoinReply>(*reply)->revoked, trust.revoked);
 }
 
 TEST_F(Keeper, WithoutAnAuthorityThereAreNoCertificates) {

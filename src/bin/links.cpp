@@ -57,15 +57,29 @@ const std::string* ControllerLinks::peer_of(LinkId link) const {
 }
 
 void ControllerLinks::dial() {
-  for (const ControllerAddress& controller : controllers_) {
-    if (node_->is_up(controller.peer)) continue;
-    node_->connect(controller.peer, controller.endpoint, dial_deadline, [this](Status connected) {
-      if (connected || connected.error().code == ErrorCode::exists || reported_away_) return;
-      reported_away_ = true;
-      log_warning("no controller yet, jobs go on: " + connected.error().describe());
-    });
-  }
+  for (const ControllerAddress& controller : controllers_)
+    dial(controller);
+  if (standby_ && links_.empty()) dial(*standby_);
   redial_.start(redial_every, [this] { dial(); });
+}
+
+void ControllerLinks::dial(const ControllerAddress& controller) {
+  if (node_->is_up(controller.peer)) return;
+  node_->connect(controller.peer, controller.endpoint, dial_deadline, [this](Status connected) {
+    if (connected || connected.error().code == ErrorCode::exists || reported_away_) return;
+    reported_away_ = true;
+    log_warning("no controller yet, jobs go on: " + connected.error().describe());
+  });
+}
+
+void ControllerLinks::follow(ControllerAddress controller,
+                             std::optional<ControllerAddress> standby) {
+  controllers_ = {std::move(controller)};
+  standby_ = std::move(standby);
+}
+
+void ControllerLinks::drop_revoked(const std::set<std::string>& serials) {
+  node_->drop_revoked(serials);
 }
 
 void ControllerLinks::up(const std::string& peer) {

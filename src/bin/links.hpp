@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,12 @@ public:
                                                        std::vector<ControllerAddress> controllers,
                                                        LinkHandlers handlers);
 
+  /// From now on this one is dialled, and `standby` while no controller at all is connected. What
+  /// is connected stays.
+  void follow(ControllerAddress controller, std::optional<ControllerAddress> standby);
+  /// Ends every connection of whoever shows one of these serials, or what one of them signed.
+  void drop_revoked(const std::set<std::string>& serials);
+
   /// A message that cannot be sent ends the link: its hello says everything again.
   void say(LinkId link, const AgentMessage& message);
   /// Ends a link; `gone` is not called for it. It is dialled again later.
@@ -48,6 +56,7 @@ private:
   ControllerLinks(net::Loop& loop, std::vector<ControllerAddress> controllers,
                   LinkHandlers handlers);
   void dial();
+  void dial(const ControllerAddress& controller);
   void up(const std::string& peer);
   void down(const std::string& peer, const Error& why);
   void heard(const beam::Message& message);
@@ -56,6 +65,7 @@ private:
 
   net::Loop& loop_;
   std::vector<ControllerAddress> controllers_;
+  std::optional<ControllerAddress> standby_;
   LinkHandlers handlers_;
   std::unique_ptr<beam::Node> node_;
   net::Timer redial_;

@@ -39,10 +39,14 @@ Registrar::open(net::Loop& loop, RegistrarOptions options, AuditLog& audit,
   ZED_TRY(pki::Registry registry, options.files.load_registry());
   ZED_TRY(std::string roots, options.files.load_roots());
   ZED_TRY(const auto root, pki::read_certificate(roots));
+  ZED_TRY(const auto issuer, pki::read_certificate(issuing.chain));
+  if (registry.record_issuer(issuer)) ZED_CHECK(options.files.save_registry(registry));
+  const auto sealed_key = options.files.load_authority_key();
   std::unique_ptr<Registrar> registrar(new Registrar(loop, std::move(options), std::move(issuing),
                                                      std::move(registry), std::move(roots), audit,
                                                      std::move(on_revoked)));
   registrar->authority_ = root.fingerprint;
+  registrar->sealed_key_ = sealed_key.value_or("");
   registrar->options_.tls->revoke(registrar->registry_.revoked());
   registrar->keep_own_certificate_young();
   return registrar;
@@ -129,17 +133,12 @@ Result<Value> Registrar::join(const Value& body, std::string& who) {
   ZED_TRY(std::string chain, sign(asked.request, identity, {}));
   const auto own = options_.tls->own();
   return to_value(http::JoinReply{std::move(chain), roots_, own ? own->identity.node : "",
-                                  options_.distribution_port, options_.cookie});
+                                  options_.distribution_port, options_.cookie,
+                                  registry_.revoked()});
 }
 
 Result<Value> Registrar::renew(const Value& body, const pki::CertificateInfo& certificate) {
   ZED_TRY(const auto asked, from_value<http::RenewRequest>(body));
-  if (!registry_.is_live(certificate.serial))
-    return fail(ErrorCode::refused,
-                "the certificate of " + certificate.identity.node +
-                    " was not given by this "
-                    "controller",
-                "join again with a new token");
   std::vector<std::string> hosts = certificate.hosts;
   // The first is the identity's own, which every certificate names.
   if (!hosts.empty()) hosts.erase(hosts.begin());
@@ -147,17 +146,55 @@ Result<Value> Registrar::renew(const Value& body, const pki::CertificateInfo& ce
   return to_value(http::RenewReply{std::move(chain)});
 }
 
+/// A certificate that TLS believed and the registry does not know was given out after the copy was
+/// made that this controller began with: it is taken in, so that it can be revoked.
+Status Registrar::learn(const pki::CertificateInfo& certificate) {
+  if (pki::is_revoked(certificate, registry_.revoked()))
+    return fail(ErrorCode::refused,
+                "the certificate of " + certificate.identity.node + " was revoked",
+                "join again with a new token");
+  if (certificate.identity.role == pki::Role::controller || registry_.is_live(certificate.serial))
+    return {};
+  registry_.record(certificate);
+  log_info("the certificate of " + certificate.identity.node + " is new to this controller");
+  save([](const Status& saved) {
+    if (!saved) log_error("the registry was not saved: " + saved.error().describe());
+  });
+  return {};
+}
+
+Result<Value> Registrar::succession(const pki::CertificateInfo& certificate) const {
+  const auto own = options_.tls->own();
+  http::SuccessionReply reply{own ? own->identity.node : "", options_.distribution_port, "", "",
+                              std::nullopt};
+  const auto second = options_.second ? options_.second() : std::nullopt;
+  if (!second) return to_value(reply);
+  reply.second = second->name;
+  reply.second_host = second->host;
+  const bool asks_itself =
+      certificate.identity.role == pki::Role::agent && certificate.identity.host() == second->name;
+  if (asks_itself && !sealed_key_.empty())
+    reply.authority = http::AuthorityCopy{sealed_key_, registry_};
+  return to_value(reply);
+}
+
 void Registrar::enrol(const http::Enrolment& enrolment, const http::Reply& reply) {
   const auto& certificate = enrolment.certificate;
   std::string who = certificate ? certificate->identity.node : "somebody";
   Result<Value> result = fail(ErrorCode::not_found, "there is no such step of an enrolment");
-  if (enrolment.step != "join" && !certificate)
-    result = fail(ErrorCode::refused, "this needs a certificate", "join first");
-  else if (enrolment.step == "revocations") {
+  if (enrolment.step == "revocations") {
     const auto serials = registry_.revoked();
     return reply(to_value(http::RevocationsReply{{serials.begin(), serials.end()}}));
-  } else if (enrolment.step == "join")
+  }
+  const Status learnt = certificate ? learn(*certificate) : Status();
+  if (enrolment.step == "join")
     result = join(enrolment.body, who);
+  else if (!certificate)
+    result = fail(ErrorCode::refused, "this needs a certificate", "join first");
+  else if (!learnt)
+    result = fail(learnt.error());
+  else if (enrolment.step == "succession")
+    return reply(succession(*certificate));
   else if (enrolment.step == "renew")
     result = renew(enrolment.body, *certificate);
   audit_.add({loop_.clocks().wall, who, "https", enrolment.from.str(), enrolment.step, Value(),

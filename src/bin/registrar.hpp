@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "api/operations.hpp"
 #include "bin/audit.hpp"
@@ -15,11 +16,18 @@
 
 namespace zed::bin {
 
+/// The node that holds the journal's copy, as it is known here.
+struct SecondNode {
+  std::string name;  ///< "workstation"
+  std::string host;  ///< the address that it shows
+};
+
 struct RegistrarOptions {
   IdentityFiles files;
   std::shared_ptr<net::Tls> tls;  ///< the controller's own
   std::string cookie;
-  std::uint16_t distribution_port = 0;  ///< set once it is known
+  std::uint16_t distribution_port = 0;                     ///< set once it is known
+  std::function<std::optional<SecondNode>()> second = {};  ///< null: there never is one
 };
 
 /// Loop's thread only.
@@ -44,6 +52,8 @@ private:
             std::string roots, AuditLog& audit,
             std::function<void(const std::set<std::string>&)> on_revoked);
   Result<Value> join(const Value& body, std::string& who);
+  Result<Value> succession(const pki::CertificateInfo& certificate) const;
+  Status learn(const pki::CertificateInfo& certificate);
   Result<Value> renew(const Value& body, const pki::CertificateInfo& certificate);
   Result<std::string> sign(const std::string& request, const pki::Identity& identity,
                            const std::vector<std::string>& hosts);
@@ -56,7 +66,8 @@ private:
   pki::Issuer issuing_;
   pki::Registry registry_;
   std::string roots_;
-  std::string authority_;  ///< fingerprint
+  std::string authority_;   ///< fingerprint
+  std::string sealed_key_;  ///< the authority's; empty if it is kept elsewhere
   AuditLog& audit_;
   std::function<void(const std::set<std::string>&)> on_revoked_;
   net::WorkerPool worker_;  ///< one thread: the file is written in order

@@ -27,6 +27,10 @@ struct RunOptions : bin::DaemonOptions {
   std::uint16_t http_port = 4372;
   double lost_after_s = 30;
   std::string agent_state;  ///< takeover: whose copy of the journal
+  std::vector<std::string> hosts;
+  std::string passphrase_file;
+  std::string authority;
+  bool revoke_issued = false;
   bool force = false;
 };
 
@@ -36,6 +40,7 @@ struct InitOptions {
   std::vector<std::string> hosts;
   std::string passphrase_file;
   std::string authority;
+  bool revoke_issued = false;
 };
 
 std::filesystem::path state_of(const std::string& given) {
@@ -47,8 +52,8 @@ Status init(const InitOptions& options) {
           bin::read_passphrase(options.passphrase_file, options.authority.empty()));
   const std::filesystem::path state = state_of(options.state);
   const std::string name = options.name.empty() ? bin::machine_name() : options.name;
-  ZED_TRY(const std::string authority,
-          bin::init_fleet({state, name, options.hosts, passphrase, options.authority}));
+  ZED_TRY(const std::string authority, bin::init_fleet({state, name, options.hosts, passphrase,
+                                                        options.authority, options.revoke_issued}));
   std::printf("the fleet's certificate authority: %s\n"
               "keep a copy of %s and the passphrase elsewhere\n"
               "start the controller: zed-controller run%s\n",
@@ -59,8 +64,17 @@ Status init(const InitOptions& options) {
 
 Status issue(const InitOptions& options) {
   ZED_TRY(const std::string passphrase, bin::read_passphrase(options.passphrase_file, false));
-  ZED_CHECK(bin::issue_anew(state_of(options.state), passphrase));
-  std::printf("new issuing certificate; restart the controller\n");
+  const std::filesystem::path state = state_of(options.state);
+  if (!options.revoke_issued) {
+    ZED_CHECK(bin::issue_anew(state, passphrase));
+    std::printf("new issuing certificate; restart the controller\n");
+    return {};
+  }
+  // A running one would write its registry over ours.
+  ZED_TRY(auto pid_file, bin::PidFile::take(state));
+  ZED_CHECK(bin::issue_anew(state, passphrase, true));
+  std::printf("new issuing certificate; what former ones signed is refused once the controller "
+              "runs\neach machine and person joins anew: zedctl token create\n");
   return {};
 }
 
@@ -135,9 +149,30 @@ Status fetch_copy(const RunOptions& options) {
   return proc::write_file_durably(journal, *text);
 }
 
-Status run(const RunOptions& options, bool takes_over) {
+/// A takeover's certificates, and what its machine is called.
+Status become_controller(RunOptions& options) {
+  ZED_TRY(
+      const auto node,
+      bin::take_over_identity({options.state, options.agent_state, options.name, options.hosts,
+                               options.passphrase_file, options.authority, options.revoke_issued}));
+  if (options.machine.empty() && node) options.machine = *node;
+  return {};
+}
+
+/// Each agent is an open file of this process.
+void make_room_for_agents() {
+  const std::uint64_t files = bin::raise_open_files();
+  if (files >= bin::enough_open_files) return;
+  log_warning("this process may have only " + std::to_string(files) +
+              " files open, and each agent takes one; raise it: ulimit -Hn, or LimitNOFILE= of its "
+              "service");
+}
+
+Status run(RunOptions options, bool takes_over) {
+  make_room_for_agents();
   ZED_CHECK(bin::make_private_folder(options.state));
   ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
+  if (takes_over) ZED_CHECK(become_controller(options));
   ZED_TRY(auto config, config_of(options));
   if (takes_over) {
     ZED_CHECK(fetch_copy(options));
@@ -171,6 +206,18 @@ void add_options(CLI::App& command, RunOptions& options) {
                      "seconds of silence until a node is lost");
 }
 
+void add_revocation(CLI::App& command, bool& revoke_issued) {
+  command.add_flag("--revoke-issued", revoke_issued,
+                   "somebody else may have the issuing certificate: believe nothing that was "
+                   "signed until now; machines and people join anew");
+}
+
+void add_authority(CLI::App& command, std::string& authority, bool& revoke_issued) {
+  command.add_option("--authority", authority,
+                     "go on with the authority of this copy of a controller's pki folder");
+  add_revocation(command, revoke_issued);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -185,6 +232,11 @@ int main(int argc, char** argv) {
     add_options(*command, options);
   takeover_command->add_option("--agent-state", options.agent_state, "the --state of its agent")
       ->required();
+  add_authority(*takeover_command, options.authority, options.revoke_issued);
+  takeover_command->add_option("--host", options.hosts,
+                               "a name or address by which others reach it; may be repeated");
+  takeover_command->add_option("--passphrase-file", options.passphrase_file,
+                               "the authority's, its first line; else it is asked");
   takeover_command->add_flag("--force", options.force,
                              "although agents name another machine as the one with the copy");
   InitOptions init_options;
@@ -196,8 +248,8 @@ int main(int argc, char** argv) {
                         "its first line; else it is asked");
   }
   init_command->add_option("--name", init_options.name, "of the controller (this machine's name)");
-  init_command->add_option("--authority", init_options.authority,
-                           "go on with the authority of this copy of a controller's pki folder");
+  add_authority(*init_command, init_options.authority, init_options.revoke_issued);
+  add_revocation(*issue_command, init_options.revoke_issued);
   init_command->add_option("--host", init_options.hosts,
                            "a name or address by which others reach it; may be repeated");
   CLI::App* version_command = app.add_subcommand("version", "print the version");

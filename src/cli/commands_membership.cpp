@@ -64,10 +64,31 @@ std::string resolver(const KnownFleet& fleet) {
 
 Result<std::string> token_text(const std::string& token, const std::string& file) {
   if (!token.empty()) return token;
-  if (file.empty())
+  return proc::read_file(file, kibibytes(4));
+}
+
+/// The controller of a fleet that this person belongs to is elsewhere now, after a takeover.
+Result<ExitCode> move_to(Context& context, const LoginCommand& command, const net::Endpoint& door) {
+  std::optional<KnownFleet> fleet;
+  if (command.name.empty()) {
+    ZED_TRY(fleet, current_fleet());
+  } else {
+    ZED_TRY(fleet, load_fleet(command.name));
+  }
+  if (!fleet)
     return fail(ErrorCode::invalid, "there is no token",
                 "give --token, or --token-file; an operator makes one: zedctl token create");
-  return proc::read_file(file, kibibytes(4));
+  ZED_TRY(const auto former, door_of(*fleet));
+  ZED_TRY(const auto found, http::succession({door, former.tls}));
+  fleet->host = door.host;
+  fleet->http_port = door.port;
+  fleet->controller = found.controller;
+  fleet->distribution_port = found.distribution_port;
+  ZED_CHECK(save_place(*fleet));
+  ZED_CHECK(switch_to(fleet->name));
+  context.print("the controller of fleet " + fleet->name + " is " + found.controller + " at " +
+                door.str() + " now\n");
+  return ExitCode::done;
 }
 
 }  // namespace
@@ -77,6 +98,7 @@ Result<ExitCode> carry_out(Context& context, const LoginCommand& command) {
   ZED_TRY(const auto door,
           net::Endpoint::parse(has_port ? command.controller
                                         : command.controller + ":" + std::to_string(http_port)));
+  if (command.token.empty() && command.token_file.empty()) return move_to(context, command, door);
   ZED_TRY(const std::string text, token_text(command.token, command.token_file));
   ZED_TRY(const auto token, pki::JoinToken::parse(text));
   if (token.identity.role == pki::Role::agent)

@@ -83,6 +83,10 @@ Status switch_to(const std::string& name) {
   return proc::write_file_durably(fleets_folder() / "current", name + "\n");
 }
 
+Status save_place(const KnownFleet& fleet) {
+  return net::write_record(folder_of(fleet) / "fleet.json", fleet);
+}
+
 Status save_fleet(const KnownFleet& fleet, const http::Membership& membership) {
   if (!is_fleet_name(fleet.name))
     return fail(ErrorCode::invalid, "\"" + fleet.name.substr(0, 80) + "\" cannot name a fleet",
@@ -92,7 +96,7 @@ Status save_fleet(const KnownFleet& fleet, const http::Membership& membership) {
   ZED_CHECK(net::make_private_folder(folder));
   ZED_CHECK(proc::write_file_durably(folder / "ca.pem", membership.roots));
   ZED_CHECK(save_identity(fleet, membership.identity));
-  return net::write_record(folder / "fleet.json", fleet);
+  return save_place(fleet);
 }
 
 Result<http::RemoteDoor> door_of(const KnownFleet& fleet) {

@@ -46,6 +46,8 @@ Result<KnownFleet> load_fleet(const std::string& name);
 Result<std::optional<KnownFleet>> current_fleet();
 /// Empty: none.
 Status switch_to(const std::string& name);
+/// Where its controller is, of a fleet that is known. Errors: those of the file.
+Status save_place(const KnownFleet& fleet);
 Status save_fleet(const KnownFleet& fleet, const http::Membership& membership);
 
 /// The way to its controller, with a certificate that is renewed in time.

@@ -37,7 +37,11 @@ void MembershipArguments::add_to(CLI::App& app, const Add& add) {
       ->required()
       ->type_name("");
   auto* token =
-      login->add_option("--token", login_.token, "made by zedctl token create")->type_name("TOKEN");
+      login
+          ->add_option("--token", login_.token,
+                       "made by zedctl token create; without one, a fleet that is known is at "
+                       "CONTROLLER now")
+          ->type_name("TOKEN");
   login->add_option("--token-file", login_.token_file, "a file that holds it")
       ->excludes(token)
       ->type_name("FILE");

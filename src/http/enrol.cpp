@@ -40,7 +40,8 @@ Result<Membership> join(const net::Endpoint& controller, const pki::JoinToken& t
                         std::move(reply.roots),
                         std::move(reply.controller),
                         reply.distribution_port,
-                        std::move(reply.cookie)};
+                        std::move(reply.cookie),
+                        std::move(reply.revoked)};
   // Certificate and key belong together, or the files would be useless later.
   ZED_CHECK(net::Tls::make(membership.identity, {membership.roots, {}, ""}));
   return membership;
@@ -61,6 +62,10 @@ Result<net::TlsIdentity> renew(const RemoteDoor& door) {
 Result<std::set<std::string>> revocations(const RemoteDoor& door) {
   ZED_TRY(auto reply, ask<RevocationsReply>(door, "revocations", Value::map()));
   return std::set<std::string>(reply.serials.begin(), reply.serials.end());
+}
+
+Result<SuccessionReply> succession(const RemoteDoor& door) {
+  return ask<SuccessionReply>(door, "succession", Value::map());
 }
 
 }  // namespace zed::http

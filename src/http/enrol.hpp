@@ -4,15 +4,20 @@
 //
 //   join         a token and a signing request in; a certificate and where the fleet is out
 //   renew        a signing request in, beneath the certificate that is to be renewed; a new one out
-//   revocations  whom nobody believes any more; for whoever has a certificate
+//   revocations  whom nobody believes any more; for everybody: who has to learn that its own
+//                certificate is no longer believed has none to show
+//   succession   where the controller is, and where it would be after a takeover; beneath a
+//                certificate. The second node also gets what a controller there would go on with
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "http/client.hpp"
+#include "pki/registry.hpp"
 #include "pki/token.hpp"
 
 namespace zed::http {
@@ -32,12 +37,14 @@ struct JoinReply {
   std::string controller;  ///< "zed_controller@server"
   std::uint16_t distribution_port = 0;
   std::string cookie;
+  std::set<std::string> revoked = {};  ///< serials
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("chain", self.chain);
     visit("roots", self.roots);
     visit("controller", self.controller);
     visit("distribution_port", self.distribution_port);
     visit("cookie", self.cookie);
+    visit("revoked", self.revoked);
   }
 };
 
@@ -62,6 +69,31 @@ struct RevocationsReply {
   }
 };
 
+/// The authority as a controller's pki folder has it, less what signs without a passphrase.
+struct AuthorityCopy {
+  std::string sealed_key;  ///< PEM, encrypted with the passphrase
+  pki::Registry registry;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("sealed_key", self.sealed_key);
+    visit("registry", self.registry);
+  }
+};
+
+struct SuccessionReply {
+  std::string controller;  ///< "zed_controller@server", who answers
+  std::uint16_t distribution_port = 0;
+  std::string second;       ///< "workstation", the node with the journal's copy; may be empty
+  std::string second_host;  ///< its address
+  std::optional<AuthorityCopy> authority;  ///< for that node alone
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("controller", self.controller);
+    visit("distribution_port", self.distribution_port);
+    visit("second", self.second);
+    visit("second_host", self.second_host);
+    visit("authority", self.authority);
+  }
+};
+
 /// What whoever joined keeps: its certificate and key never leave the machine together.
 struct Membership {
   net::TlsIdentity identity;
@@ -69,6 +101,7 @@ struct Membership {
   std::string controller;
   std::uint16_t distribution_port = 0;
   std::string cookie;
+  std::set<std::string> revoked = {};
 };
 
 /// Makes a key, and gets a certificate for it from the controller of the token's fleet. The token
@@ -79,7 +112,10 @@ Result<Membership> join(const net::Endpoint& controller, const pki::JoinToken& t
 /// A new certificate, with a new key, in the name of the one that `door` shows.
 Result<net::TlsIdentity> renew(const RemoteDoor& door);
 
-/// Serials of the certificates that are revoked.
+/// Serials of the certificates that are revoked. The door need show no certificate.
 Result<std::set<std::string>> revocations(const RemoteDoor& door);
+
+/// Errors: `refused` without a certificate.
+Result<SuccessionReply> succession(const RemoteDoor& door);
 
 }  // namespace zed::http

@@ -40,7 +40,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     Connection inner;  ///< the plain end that was kept
     Timer limit;       ///< of the handshake
     Endpoint from;
-    std::string serial;
+    std::optional<pki::CertificateInfo> peer;
     bool open = false;
   };
   using Id = Lobby::Id;
@@ -77,7 +77,7 @@ struct TlsGate::State : std::enable_shared_from_this<TlsGate::State> {
     passage->open = true;
     passage->limit.cancel();
     if (peer != nullptr) {
-      passage->serial = peer->serial;
+      passage->peer = *peer;
       strangers.leave(id);
     }
     passage->inner = Connection(loop, std::move(ends[0]));
@@ -154,8 +154,9 @@ void TlsGate::accept(Fd socket) {
 
 void TlsGate::drop(const std::set<std::string>& serials) {
   for (auto entry = state_->passages.begin(); entry != state_->passages.end();)
-    entry = serials.count(entry->second->serial) != 0 ? state_->passages.erase(entry)
-                                                      : std::next(entry);
+    entry = entry->second->peer && pki::is_revoked(*entry->second->peer, serials)
+                ? state_->passages.erase(entry)
+                : std::next(entry);
 }
 
 }  // namespace zed::net

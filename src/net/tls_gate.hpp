@@ -32,7 +32,7 @@ public:
   TlsGate& operator=(const TlsGate&) = delete;
 
   void accept(Fd socket);
-  /// Ends every connection of whoever shows one of these serials.
+  /// Ends every connection of whoever shows one of these serials, or what one of them signed.
   void drop(const std::set<std::string>& serials);
 
 private:

@@ -1,5 +1,6 @@
 #include "pki/certificate.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -156,6 +157,12 @@ Result<CertificateInfo> info_of(X509* certificate) {
   return info;
 }
 
+bool is_revoked(const CertificateInfo& certificate, const std::set<std::string>& serials) {
+  return serials.count(certificate.serial) != 0 ||
+         std::any_of(certificate.issuers.begin(), certificate.issuers.end(),
+                     [&](const std::string& serial) { return serials.count(serial) != 0; });
+}
+
 Result<CertificateInfo> verify_chain(X509* leaf, STACK_OF(X509) * untrusted, const Trust& trust,
                                      WallTime now) {
   ZED_TRY(CertificateInfo info, info_of(leaf));
@@ -172,7 +179,12 @@ Result<CertificateInfo> verify_chain(X509* leaf, STACK_OF(X509) * untrusted, con
   const int error = X509_STORE_CTX_get_error(context.get());
   ERR_clear_error();
   if (!valid) return refused(info, why_not(error, leaf));
+  const STACK_OF(X509)* chain = X509_STORE_CTX_get0_chain(context.get());
+  for (int i = 1; i < sk_X509_num(chain); ++i)
+    info.issuers.push_back(serial_of(sk_X509_value(chain, i)));
   if (trust.revoked.count(info.serial) != 0) return refused(info, "it was revoked");
+  if (is_revoked(info, trust.revoked))
+    return refused(info, "the issuing certificate that signed it was revoked");
   return info;
 }
 

@@ -22,6 +22,7 @@ struct CertificateInfo {
   std::string serial;       ///< lower-case hexadecimal digits
   std::string fingerprint;  ///< SHA-256 of the whole certificate, 64 digits
   std::vector<std::string> hosts;
+  std::vector<std::string> issuers;  ///< serials of the authorities above it; empty if only read
   WallTime not_before;
   WallTime not_after;
 };
@@ -32,11 +33,14 @@ Result<CertificateInfo> read_certificate(std::string_view pem);
 /// Whom to believe.
 struct Trust {
   std::string roots;              ///< PEM of the fleet's authority, one or more
-  std::set<std::string> revoked;  ///< serials
+  std::set<std::string> revoked;  ///< serials; an issuing one's takes all along that it signed
   /// Instead of `roots`: believe whoever presents a chain up to the authority of this fingerprint,
   /// as a machine does that joins and knows nothing else yet.
   std::string pinned_root;
 };
+
+/// Whether it, or an authority above it, is among these serials.
+bool is_revoked(const CertificateInfo& certificate, const std::set<std::string>& serials);
 
 /// Verifies a chain (PEM, the node's own certificate first) as of `now`: signatures up to a root,
 /// validity, constraints, revocation, and that the certificate names a Zed node. Errors: `invalid`,

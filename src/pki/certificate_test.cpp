@@ -132,6 +132,23 @@ TEST(Certificate, RevokedIsRefused) {
   EXPECT_NE(why(verify(chain, trust, epoch)).find("revoked"), std::string::npos);
 }
 
+TEST(Certificate, WithItsIssuerRevokedAllIsRefusedThatItSigned) {
+  const Fleet fleet;
+  const std::string chain = fleet.node(server);
+  Trust trust = fleet.trust();
+  const auto believed = verify(chain, trust, epoch);
+  ASSERT_TRUE(believed);
+  const auto issuing = read_certificate(fleet.issuing.chain)->serial;
+  EXPECT_EQ(believed->issuers.front(), issuing);
+  trust.revoked = {issuing};
+  EXPECT_TRUE(is_revoked(*believed, trust.revoked));
+  EXPECT_NE(why(verify(chain, trust, epoch)).find("issuing certificate"), std::string::npos);
+  // Only what it was that signed: another one of the same authority goes on.
+  trust.revoked = {"41"};
+  EXPECT_FALSE(is_revoked(*believed, trust.revoked));
+  EXPECT_TRUE(verify(chain, trust, epoch));
+}
+
 TEST(Certificate, OfANodeMakesNoOtherCertificates) {
   const Fleet fleet;
   const std::string key = make_key().value();

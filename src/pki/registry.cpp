@@ -60,6 +60,24 @@ void Registry::record(const CertificateInfo& certificate) {
                      certificate.not_after});
 }
 
+bool Registry::record_issuer(const CertificateInfo& issuing) {
+  const auto known = std::find_if(issuers_.begin(), issuers_.end(), [&](const IssuerRecord& one) {
+    return one.serial == issuing.serial;
+  });
+  if (known != issuers_.end()) return false;
+  issuers_.push_back({issuing.serial, issuing.not_after, false});
+  return true;
+}
+
+void Registry::revoke_issuers(WallTime now) {
+  for (IssuerRecord& issuer : issuers_)
+    issuer.revoked = true;
+  revoked_.insert(revoked_.end(), issued_.begin(), issued_.end());
+  issued_.clear();
+  tokens_.clear();
+  prune(now);
+}
+
 Status Registry::forget(const std::string& node, WallTime now) {
   std::size_t found = remove_if(tokens_, [&](const TokenRecord& one) { return one.node == node; });
   for (const IssuedRecord& one : issued_)
@@ -76,6 +94,7 @@ void Registry::prune(WallTime now) {
   remove_if(tokens_, [&](const TokenRecord& one) { return one.expires <= now; });
   remove_if(issued_, [&](const IssuedRecord& one) { return one.not_after <= now; });
   remove_if(revoked_, [&](const IssuedRecord& one) { return one.not_after <= now; });
+  remove_if(issuers_, [&](const IssuerRecord& one) { return one.not_after <= now; });
 }
 
 bool Registry::is_live(const std::string& serial) const {
@@ -87,6 +106,8 @@ std::set<std::string> Registry::revoked() const {
   std::set<std::string> serials;
   for (const IssuedRecord& one : revoked_)
     serials.insert(one.serial);
+  for (const IssuerRecord& issuer : issuers_)
+    if (issuer.revoked) serials.insert(issuer.serial);
   return serials;
 }
 

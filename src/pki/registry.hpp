@@ -40,6 +40,18 @@ struct IssuedRecord {
   }
 };
 
+/// An issuing certificate.
+struct IssuerRecord {
+  std::string serial;
+  WallTime not_after;
+  bool revoked = false;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("serial", self.serial);
+    visit("not_after", self.not_after);
+    visit("revoked", self.revoked);
+  }
+};
+
 class Registry {
 public:
   static constexpr std::size_t most_tokens = 1'000;
@@ -56,11 +68,17 @@ public:
   void record(const CertificateInfo& certificate);
   /// Revokes all certificates of the node ("zed@server") and drops its tokens. Error: `not_found`.
   Status forget(const std::string& node, WallTime now);
+  /// An issuing certificate was made. Whether it is new here.
+  bool record_issuer(const CertificateInfo& issuing);
+  /// Whoever holds an issuing certificate can make any: all that were made until now are revoked,
+  /// with everything that they signed; tokens are dropped, since their hashes lay beside the key.
+  void revoke_issuers(WallTime now);
   /// Drops what has expired: it is refused for that already.
   void prune(WallTime now);
 
   /// Whether this very certificate lives: was issued here, and not revoked.
   bool is_live(const std::string& serial) const;
+  /// Serials, of issuing certificates too.
   std::set<std::string> revoked() const;
   const std::vector<TokenRecord>& tokens() const { return tokens_; }
   const std::vector<IssuedRecord>& issued() const { return issued_; }
@@ -69,6 +87,7 @@ public:
     visit("tokens", self.tokens_);
     visit("issued", self.issued_);
     visit("revoked", self.revoked_);
+    visit("issuers", self.issuers_);
   }
 
 private:
@@ -77,6 +96,7 @@ private:
   std::vector<TokenRecord> tokens_;
   std::vector<IssuedRecord> issued_;
   std::vector<IssuedRecord> revoked_;
+  std::vector<IssuerRecord> issuers_;
 };
 
 }  // namespace zed::pki
