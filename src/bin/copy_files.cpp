@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "net/fd.hpp"
+#include "net/stat_times.hpp"
 #include "store/dir/disk.hpp"
 #include "store/files/sha256.hpp"
 
@@ -59,11 +60,8 @@ struct Seen {
 Result<Seen> look_at(int fd, const fs::path& path) {
   struct stat now {};
   if (::fstat(fd, &now) != 0) return fail(net::system_error(errno, "look at " + path.string()));
-#ifdef __APPLE__
-  return Seen{now.st_size, now.st_mtimespec.tv_sec, now.st_mtimespec.tv_nsec, now.st_mode};
-#else
-  return Seen{now.st_size, now.st_mtim.tv_sec, now.st_mtim.tv_nsec, now.st_mode};
-#endif
+  const timespec& modified = net::modified_at(now);
+  return Seen{now.st_size, modified.tv_sec, modified.tv_nsec, now.st_mode};
 }
 
 /// Copies one file, hashing on the way.

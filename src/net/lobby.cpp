@@ -3,6 +3,7 @@
 #include <array>
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
 
 #include "base/result.hpp"
 

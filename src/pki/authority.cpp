@@ -8,6 +8,7 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <sys/socket.h>
 
 #include "base/enum.hpp"
 #include "pki/openssl_impl.hpp"

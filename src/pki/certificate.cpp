@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <sys/socket.h>
 
 #include "base/enum.hpp"
 #include "base/text.hpp"

@@ -18,6 +18,15 @@ std::string words_of(int wait_status) {
   return code == 0 ? "finished" : "exit code " + std::to_string(code);
 }
 
+/// In English whatever the locale; null if the system has no words for it.
+const char* description_of(int signal) {
+#ifdef __GLIBC__
+  return ::sigdescr_np(signal);
+#else
+  return signal > 0 && signal < NSIG ? ::sys_siglist[signal] : nullptr;
+#endif
+}
+
 std::string_view words_of(ExitRecord::Kind kind) {
   switch (kind) {
   case ExitRecord::Kind::stopped: return "stopped on request";
@@ -30,7 +39,7 @@ std::string_view words_of(ExitRecord::Kind kind) {
 }  // namespace
 
 std::string signal_words(int signal) {
-  const char* description = ::sigdescr_np(signal);
+  const char* description = description_of(signal);
   std::string text = "signal " + std::to_string(signal);
   return description != nullptr ? text + " (" + lower(description) + ")" : text;
 }

@@ -1,6 +1,7 @@
 #include "proc/job_socket.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>

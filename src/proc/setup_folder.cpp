@@ -18,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "net/beneath.hpp"
+#include "net/stat_times.hpp"
 
 namespace zed::proc {
 namespace {
@@ -92,8 +93,8 @@ private:
     if (!S_ISDIR(status.st_mode)) {
       print_.add(std::int64_t{status.st_size});
       // Of all times the one that nobody sets.
-      print_.add(std::int64_t{status.st_ctim.tv_sec});
-      print_.add(std::int64_t{status.st_ctim.tv_nsec});
+      print_.add(std::int64_t{net::changed_at(status).tv_sec});
+      print_.add(std::int64_t{net::changed_at(status).tv_nsec});
       return true;
     }
     // A file that came and went again leaves a trace in the folder's times, and nothing else.
@@ -145,7 +146,7 @@ std::vector<Unused> unused_in(const fs::path& setups) {
   for (const auto& entry : fs::directory_iterator(setups, error)) {
     struct stat status {};
     if (::lstat((entry.path() / "use").c_str(), &status) != 0) continue;
-    unused.push_back({entry.path(), status.st_mtim.tv_sec});
+    unused.push_back({entry.path(), net::modified_at(status).tv_sec});
   }
   return unused;
 }

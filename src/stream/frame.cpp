@@ -87,7 +87,9 @@ FrameSocket::FrameSocket(net::Fd socket, Millis silence, std::optional<net::TlsS
   if (tls_) wire_.resize(wire_buffer);
   int flags = ::fcntl(socket_.get(), F_GETFL);
   ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK);
-  timeval limit{silence.value / 1000, (silence.value % 1000) * 1000};
+  timeval limit{};
+  limit.tv_sec = silence.value / 1000;
+  limit.tv_usec = static_cast<decltype(limit.tv_usec)>((silence.value % 1000) * 1000);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "net/stat_times.hpp"
 #include "net/system.hpp"
 #include "store/dir/dir_staging.hpp"
 #include "store/dir/folder_source.hpp"
@@ -383,7 +384,7 @@ std::vector<std::string> DirSpace::missing(const Catalog& catalog) {
   // Removing a snapshot's folder moves the time of the folder that it was in.
   auto status = disk::status_of(snapshots_.get());
   if (!status) return {};
-  std::int64_t changed = disk::nanoseconds(status->st_mtim);
+  std::int64_t changed = disk::nanoseconds(net::modified_at(*status));
   bool is_settled = changed + disk::tick_nanoseconds() < disk::now_nanoseconds();
   if (changed == snapshots_looked_ns_) return {};
   std::set<std::string> there;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.hpp"
+#include "net/stat_times.hpp"
 #include "store/dir/tree_maker.hpp"
 
 namespace zed::store {
@@ -73,8 +74,8 @@ Result<std::string> read_symlink(const Found& found) {
 }
 
 Stamp stamp_of(const struct stat& status, std::int64_t seen_ns) {
-  return {status.st_ino, disk::nanoseconds(status.st_mtim), disk::nanoseconds(status.st_ctim),
-          seen_ns};
+  return {status.st_ino, disk::nanoseconds(net::modified_at(status)),
+          disk::nanoseconds(net::changed_at(status)), seen_ns};
 }
 
 Result<IndexEntry> look_at(const Found& found) {
@@ -90,7 +91,7 @@ Result<IndexEntry> look_at(const Found& found) {
     item.entry.kind = EntryKind::folder;
     return item;
   }
-  item.entry.mtime_ns = disk::nanoseconds(found.status.st_mtim);
+  item.entry.mtime_ns = disk::nanoseconds(net::modified_at(found.status));
   item.entry.size = static_cast<std::uint64_t>(found.status.st_size);
   item.stamp = stamp_of(found.status, disk::now_nanoseconds());
   return item;

@@ -8,6 +8,7 @@
 
 #include "base/base64.hpp"
 #include "base/text.hpp"
+#include "net/stat_times.hpp"
 #include "store/dir/disk.hpp"
 #include "store/files/sha256.hpp"
 #include "store/look/look.hpp"
@@ -113,7 +114,7 @@ private:
     entry.kind = kind_of(status);
     entry.size = entry.kind == FileKind::file ? Bytes{status.st_size} : Bytes{};
     entry.mode = status.st_mode & 07777;
-    entry.modified = {disk::nanoseconds(status.st_mtim) / 1'000'000};
+    entry.modified = {disk::nanoseconds(net::modified_at(status)) / 1'000'000};
     if (entry.kind == FileKind::link) entry.target = target_of(at, name);
     if (entry.kind == FileKind::file && question_.digest_up_to.value > 0 &&
         status.st_size <= question_.digest_up_to.value) {
