@@ -31,10 +31,15 @@ public:
     return sign_request(request, issuing_, who, {}, random_nonce(), now(), day * 10).value();
   }
   /// Valid until ten minutes ago.
-  std::shared_ptr<net::Tls> expired(std::string_view name, Role role) const {
-    return with(signed_by(issuing_, identity_of(role, name).value(), {now().ms - minutes(20).value},
-                          minutes(10)));
+  net::TlsIdentity expired_identity(std::string_view name, Role role) const {
+    return signed_by(issuing_, identity_of(role, name).value(), {now().ms - minutes(20).value},
+                     minutes(10));
   }
+  std::shared_ptr<net::Tls> expired(std::string_view name, Role role) const {
+    return with(expired_identity(name, role));
+  }
+  /// Serial of what signs here.
+  std::string issuer() const { return read_certificate(issuing_.chain)->serial; }
   /// Another fleet's certificate in the hands of someone who believes this one.
   std::shared_ptr<net::Tls> with_chain_of(const TestFleet& other, std::string_view name,
                                           Role role) const {

@@ -3,6 +3,8 @@ them. Needs root and `ip`; says so and skips otherwise."""
 
 import json
 import os
+import re
+import resource
 import shlex
 import shutil
 import signal
@@ -31,6 +33,17 @@ def can_make_namespaces():
     made = ip("netns", "add", name).returncode == 0
     ip("netns", "del", name)
     return made
+
+
+def limit_as_a_login():
+    """The soft limit of open files that a person's shell usually has."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def open_files(process):
+    """Its soft and its hard limit."""
+    text = Path(f"/proc/{process.pid}/limits").read_text()
+    return re.search(r"Max open files +(\d+) +(\d+)", text).groups()
 
 
 class Machine:
@@ -70,7 +83,7 @@ class Machine:
         with (self.folder / f"{program}.log").open("ab") as log:
             self.processes[program] = subprocess.Popen(
                 self.command(program, *words), env=self.environment, stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True)
+                stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True, preexec_fn=limit_as_a_login)
 
     def stop(self, program, sig=signal.SIGTERM):
         process = self.processes.pop(program)
@@ -265,6 +278,9 @@ class Machines(MachinesCase):
         self.assertEqual(self.up(), {"alpha", "beta"})
 
     def test_6_garbage_silence_and_slow_clients_keep_nobody_out(self):
+        for machine, program in ((self.controller, "zed-controller"), (self.alpha, "zed-agent")):
+            soft, hard = open_files(machine.processes[program])
+            self.assertEqual(soft, hard, f"{program} does with what a login has")
         attacker = self.network.add("attacker")
         script = Path(__file__).with_name("flood.py")
         for port in (4371, 4372):

@@ -1,5 +1,6 @@
 """What a person orders of a job: stop, cancel, resume, rollback, drain, dispatch again."""
 
+import json
 import sys
 import unittest
 
@@ -120,6 +121,10 @@ class Rollback(FleetCase):
         self.assertEqual(self.fleet.current(), [f"epoch-{n}" for n in range(1, 7)])
         branches = {row["dataset"] for row in self.fleet.checkpoints() if not row["current"]}
         self.assertEqual(len(branches), 2, branches)
+        # What was done to it is no part of it: the audit tells of what was rolled back too.
+        lines = (self.fleet.state_of("controller") / "audit.log").read_text().splitlines()
+        done = [entry["what"] for entry in map(json.loads, lines) if entry["result"] == "ok"]
+        self.assertEqual(done, ["apply", "dispatch", "rollback", "rollback"])
 
     def test_refused_while_the_home_is_away_unless_forced(self):
         self.begin()

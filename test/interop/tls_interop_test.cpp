@@ -155,7 +155,8 @@ TEST_F(TlsInterop, WeDialNoShellUnderAnothersName) {
 TEST_F(TlsInterop, AShellWithAWrongCertificateIsRefused) {
   const TestFleet rogue;
   const auto alice = fleet.identity("alice@localhost", Role::operator_);
-  // Of another fleet; of this one, but in another's name; revoked; and one that believes another.
+  // Of another fleet; of this one, but in another's name; one that believes another; expired;
+  // revoked, itself or who signed it.
   EXPECT_EQ(
       ping("alice@localhost", rogue.identity("alice@localhost", Role::operator_), fleet.root())
           .find("pong"),
@@ -168,6 +169,16 @@ TEST_F(TlsInterop, AShellWithAWrongCertificateIsRefused) {
   refused.clear();
   EXPECT_EQ(ping("alice@localhost", alice, rogue.root()).find("pong"), std::string::npos);
   EXPECT_NE(refused.find("does not believe"), std::string::npos) << refused;
+  refused.clear();
+  EXPECT_EQ(ping("alice@localhost", fleet.expired_identity("alice@localhost", Role::operator_),
+                 fleet.root())
+                .find("pong"),
+            std::string::npos);
+  EXPECT_NE(refused.find("valid until"), std::string::npos) << refused;
+  refused.clear();
+  tls->revoke({fleet.issuer()});
+  EXPECT_EQ(ping("alice@localhost", alice, fleet.root()).find("pong"), std::string::npos);
+  EXPECT_NE(refused.find("issuing certificate"), std::string::npos) << refused;
   refused.clear();
   tls->revoke({pki::read_certificate(alice.chain)->serial});
   EXPECT_EQ(ping("alice@localhost", alice, fleet.root()).find("pong"), std::string::npos);
