@@ -1,6 +1,7 @@
 """One module a measurement. Each is a function of a Bench that returns rows (table.Row)."""
 
-from . import agents, burst, calls, commit, idle, memory, openzfs, placement, restart, slurm, start, stream, submit, trackers
+from . import agents, burst, calls, commit, idle, memory, placement, restart, slurm, start, stream, submit, trackers
+from . import zfs_commit, zfs_fan, zfs_inventory, zfs_stream
 
 MEASURES = {
     "placement": placement.measure,
@@ -20,7 +21,13 @@ MEASURES = {
 PEERS = {"slurm": slurm.measure, "idle": idle.measure, "trackers": trackers.measure}
 
 # In virtual machines with OpenZFS (test/lab): needs root.
-LAB = {"zfs-commit": openzfs.measure}
+LAB = {
+    "zfs-commit": zfs_commit.measure,
+    "zfs-stream": zfs_stream.measure,
+    "zfs-resume": zfs_stream.measure_resume,
+    "zfs-fan": zfs_fan.measure,
+    "zfs-inventory": zfs_inventory.measure,
+}
 
 # What the smoke test runs: every kind of peer and every program once, in some seconds.
 SMOKE = ["placement", "submit", "burst", "restart", "memory", "agents", "agents-tls", "stream", "start"]

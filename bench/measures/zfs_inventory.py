@@ -1,0 +1,45 @@
+"""What 10,000 snapshots cost an agent that starts, and one that looks for changes, against `zfs list`."""
+
+from .table import Row
+from .zfs_lab import PATIENCE, machines, seconds_of, wait_for
+
+# OpenZFS takes one snapshot of a dataset in a transaction group, of many datasets at once.
+DATASETS = 100
+EACH = 100
+COLUMNS = "name,guid,createtxg"
+WHOLE = COLUMNS + ",creation,used,referenced,com.zed:id"
+
+
+def measure(_bench):
+    """An agent's first look at 10,000 snapshots, and how soon it notices one more, against `zfs list`."""
+    with machines("server") as lab:
+        lab.model("many")
+        lab.zed.kill_agent("server")  # it would follow each of them
+        lab.server.run(
+            f"i=1; while [ $i -lt {DATASETS} ]; do zfs create -u nvme/models/many/$i; i=$((i + 1)); done; i=0;"
+            f"while [ $i -lt {EACH} ]; do zfs snapshot -r nvme/models/many@s$i; i=$((i + 1)); done", PATIENCE)  # fmt: skip
+        count = int(lab.server.run("zfs list -H -t snapshot -o name -r nvme | wc -l", PATIENCE))
+        names = seconds_of(lambda: listing(lab, COLUMNS))
+        whole = seconds_of(lambda: listing(lab, WHOLE))
+        first = seconds_of(lambda: start_again(lab))
+        lab.wait_up({"server"})
+        wait_for("all to be known", lambda: lab.is_known("models/many", f"s{EACH - 1}"), PATIENCE)
+        noticed = seconds_of(lambda: take_one_more(lab))
+        what = f"first look at {count:,} snapshots"
+        return [Row("zfs-inventory", what, first, "s", "zfs list of the same columns", whole),
+                Row("zfs-inventory", what, first, "s", "zfs list of names and guids", names),
+                Row("zfs-inventory", "one more noticed", noticed, "s", "zfs list of names and guids", names)]
+
+
+def listing(lab, columns):
+    lab.server.run(f"zfs list -Hp -t snapshot -o {columns} -r nvme > /run/listing", PATIENCE)
+
+
+def start_again(lab):
+    lab.zed.start_agent(lab.server)
+    lab.server.wait_for("grep -q 'is ready' /run/server.log", PATIENCE)
+
+
+def take_one_more(lab):
+    lab.server.run("zfs snapshot nvme/models/many@one-more")
+    wait_for("the snapshot to be noticed", lambda: lab.is_known("models/many", "one-more"), pause=0.1)
