@@ -58,18 +58,21 @@ const std::string* ControllerLinks::peer_of(LinkId link) const {
 
 void ControllerLinks::dial() {
   for (const ControllerAddress& controller : controllers_)
-    dial(controller);
-  if (standby_ && links_.empty()) dial(*standby_);
+    dial(controller, true);
+  if (standby_ && links_.empty()) dial(*standby_, false);
   redial_.start(redial_every, [this] { dial(); });
 }
 
-void ControllerLinks::dial(const ControllerAddress& controller) {
+void ControllerLinks::dial(const ControllerAddress& controller, bool is_awaited) {
   if (node_->is_up(controller.peer)) return;
-  node_->connect(controller.peer, controller.endpoint, dial_deadline, [this](Status connected) {
-    if (connected || connected.error().code == ErrorCode::exists || reported_away_) return;
-    reported_away_ = true;
-    log_warning("no controller yet, jobs go on: " + connected.error().describe());
-  });
+  node_->connect(controller.peer, controller.endpoint, dial_deadline,
+                 [this, is_awaited](Status connected) {
+                   if (connected || connected.error().code == ErrorCode::exists || reported_away_)
+                     return;
+                   if (!is_awaited) return;
+                   reported_away_ = true;
+                   log_warning("no controller yet, jobs go on: " + connected.error().describe());
+                 });
 }
 
 void ControllerLinks::follow(ControllerAddress controller,

@@ -56,7 +56,8 @@ private:
   ControllerLinks(net::Loop& loop, std::vector<ControllerAddress> controllers,
                   LinkHandlers handlers);
   void dial();
-  void dial(const ControllerAddress& controller);
+  /// That nobody is there is said of one that `is_awaited`; a standby's place is empty as a rule.
+  void dial(const ControllerAddress& controller, bool is_awaited);
   void up(const std::string& peer);
   void down(const std::string& peer, const Error& why);
   void heard(const beam::Message& message);
