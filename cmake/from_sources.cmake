@@ -1,7 +1,6 @@
 # In place of dependencies.cmake for targets that have no packages of the libraries: headers, and
 # what must be compiled of them, from the folder that tools/cross.sh fills (ZED_CROSS_ROOT:
-# include/, pugixml/, openssl/). Without an openssl/lib there, whatever needs OpenSSL is compiled
-# and not linked.
+# include/, pugixml/, openssl/).
 
 add_library(zed_threads INTERFACE)
 if(CMAKE_SYSTEM_NAME STREQUAL "FreeBSD")
@@ -25,6 +24,8 @@ add_library(Boost::json ALIAS zed_boost_json)
 
 add_library(zed_pugixml STATIC ${ZED_CROSS_ROOT}/pugixml/src/pugixml.cpp)
 target_include_directories(zed_pugixml SYSTEM PUBLIC ${ZED_CROSS_ROOT}/pugixml/src)
+# After macOS's math.h, ziglang's float.h defines nothing any more.
+target_compile_options(zed_pugixml PRIVATE -include float.h)
 set(ZED_PUGIXML zed_pugixml)
 
 set(cross_openssl ${ZED_CROSS_ROOT}/openssl)
@@ -33,10 +34,10 @@ foreach(library ssl crypto)
   target_include_directories(zed_openssl_${library} SYSTEM INTERFACE ${cross_openssl}/include)
 endforeach()
 target_link_libraries(zed_openssl_ssl INTERFACE zed_openssl_crypto)
-if(EXISTS ${cross_openssl}/lib/libssl.a)
-  target_link_libraries(zed_openssl_ssl INTERFACE ${cross_openssl}/lib/libssl.a)
-  target_link_libraries(zed_openssl_crypto INTERFACE ${cross_openssl}/lib/libcrypto.a)
-endif()
+foreach(library ssl crypto)
+  target_link_libraries(zed_openssl_${library}
+    INTERFACE ${cross_openssl}/lib/lib${library}${CMAKE_SHARED_LIBRARY_SUFFIX})
+endforeach()
 add_library(OpenSSL::SSL ALIAS zed_openssl_ssl)
 add_library(OpenSSL::Crypto ALIAS zed_openssl_crypto)
 

@@ -6,7 +6,7 @@
 #   tools/cross.sh freebsd   and for x86_64-freebsd
 #
 # What it fetches lies under build/cross: Debian's packages for arm64 (unpacked, not installed),
-# ziglang from PyPI, the sources of OpenSSL and pugixml. Installs Debian's cross compiler and qemu-user.
+# ziglang from PyPI, the sources of OpenSSL (for its headers) and pugixml. Installs Debian's cross compiler and qemu-user.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD
@@ -60,6 +60,8 @@ arm64_root() {
     librapidcheck-dev libssl-dev libssl3 > /dev/null)
   local package
   for package in "$cross"/arm64-packages/*.deb; do dpkg-deb -x "$package" "$cross/arm64-root"; done
+  # The cross compiler does not look there by itself, as a native one does.
+  cp -a "$cross/arm64-root/usr/include/aarch64-linux-gnu/." "$cross/arm64-root/usr/include/"
   touch "$cross/arm64-root/.ready"
 }
 
@@ -93,17 +95,23 @@ ziglang() {
 
 # Compilers as CMake wants them: one program each, for one target.
 compilers() { # TARGET
-  local name extra
+  local name extra zig version
+  zig=$("$cross/zig/bin/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')/zig
+  version=$("$zig" version)
   mkdir -p "$cross/$1/bin"
   for name in cc c++ ar ranlib; do
     extra=
     # ziglang's own default is to trap on undefined behaviour; the sanitizer build looks for that.
     case $name in cc | c++) extra="-target $1 -fno-sanitize=undefined" ;; esac
-    cat > "$cross/$1/bin/$name" << EOF
+    cat > "$cross/$1/bin/$name.new" << EOF
 #!/bin/sh
+# ziglang $version
 export ZIG_GLOBAL_CACHE_DIR=$cross/zig-cache ZIG_LOCAL_CACHE_DIR=$cross/zig-cache
-exec $cross/zig/bin/python -m ziglang $name $extra "\$@"
+exec $zig $name $extra "\$@"
 EOF
+    # One that is the same keeps its time: that is what ccache knows a compiler by.
+    cmp -s "$cross/$1/bin/$name.new" "$cross/$1/bin/$name" || mv "$cross/$1/bin/$name.new" "$cross/$1/bin/$name"
+    rm -f "$cross/$1/bin/$name.new"
     chmod +x "$cross/$1/bin/$name"
   done
 }
@@ -136,15 +144,33 @@ unpacked() { # LIBRARY FOLDER
   tar xf "$cross"/sources/"$1"_*.orig.tar.gz -C "$2" --strip-components 1
 }
 
+# What OpenSSL's own lists of exported functions name, as shared libraries without a body: programs
+# are linked against such in every SDK, and find the real ones where they run (FreeBSD's base system,
+# Homebrew's openssl@3).
+stub() { # TARGET crypto|ssl
+  local name=lib$2 source=$cross/$1/openssl-source lib=$cross/$1/openssl/lib prefix words
+  case $1 in
+    *-macos) prefix=_ words=(-o "$lib/$name.dylib" "-Wl,-install_name,/opt/homebrew/opt/openssl@3/lib/$name.3.dylib") ;;
+    *) prefix='' words=(-o "$lib/$name.so" "-Wl,-soname,$name.so.30") ;;
+  esac
+  awk -v prefix=$prefix 'BEGIN { print ".text" } $4 ~ /^EXIST::FUNCTION/ { print ".globl " prefix $1 "\n" prefix $1 ":" }' \
+    "$source/util/$name.num" > "$lib/$name.s"
+  "$cross/$1/bin/cc" -shared "$lib/$name.s" "${words[@]}"
+}
+
 openssl() { # TARGET CONFIGURATION
-  [ -e "$cross/$1/openssl/lib/libssl.a" ] && return
-  step "OpenSSL for $1"
+  [ -e "$cross/$1/openssl/.ready" ] && return
+  step "OpenSSL for $1: headers, and what to link against"
   local source=$cross/$1/openssl-source bin=$cross/$1/bin
+  rm -rf "$source" "$cross/$1/openssl"
+  mkdir -p "$cross/$1/openssl/lib"
   unpacked openssl "$source"
-  (cd "$source" && CC="$bin/cc" AR="$bin/ar" RANLIB="$bin/ranlib" ./Configure "$2" no-asm no-tests no-shared \
-    no-engine no-dso --prefix="$cross/$1/openssl" --libdir=lib > configure.log 2>&1 &&
-    make -j "$(nproc)" build_libs > make.log 2>&1 && make install_dev > install.log 2>&1) ||
-    die "OpenSSL does not build: the logs are in $source"
+  (cd "$source" && CC="$bin/cc" ./Configure "$2" no-asm no-tests > configure.log 2>&1 &&
+    make build_generated > make.log 2>&1) || die "OpenSSL's headers are not made: the logs are in $source"
+  ln -s "$source/include" "$cross/$1/openssl/include"
+  stub "$1" crypto
+  stub "$1" ssl
+  touch "$cross/$1/openssl/.ready"
 }
 
 by_ziglang() { # NAME TARGET OPENSSL-CONFIGURATION
