@@ -121,12 +121,11 @@ Status AgentShell::open() {
 }
 
 void AgentShell::open_certificate_keeper() {
-  KeeperOptions options{IdentityFiles(config_.state_folder), config_.tls, config_.beam.cookie, {},
-                        config_.follows};
+  KeeperOptions options{
+      IdentityFiles(config_.state_folder), config_.tls, config_.beam.cookie, {}, config_.follows};
   for (const ControllerAddress& controller : config_.controllers)
     options.doors.push_back({controller.endpoint.host, config_.http_port});
-  if (config_.standby)
-    options.doors.push_back({config_.standby->endpoint.host, config_.http_port});
+  if (config_.standby) options.doors.push_back({config_.standby->endpoint.host, config_.http_port});
   KeeperHandlers handlers;
   handlers.revoked = [this](const std::set<std::string>& serials) {
     if (links_) links_->drop_revoked(serials);
