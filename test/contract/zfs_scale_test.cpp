@@ -31,7 +31,7 @@ public:
 
   Result<store::zfs::Output> run(const Arguments& arguments, std::string_view input) override {
     ++counts_.all;
-    if (arguments.at(1) == "get")
+    if (arguments.at(1) == "get" || arguments.at(1) == "program")
       counts_.snapshots_asked +=
           static_cast<int>(std::count_if(arguments.begin(), arguments.end(), [](const auto& word) {
             return word.find('@') != std::string::npos;

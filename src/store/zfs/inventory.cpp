@@ -11,6 +11,8 @@ namespace {
 
 /// What an empty file system may take on any pool: less than one file's block.
 constexpr std::uint64_t empty_at_most = 128U << 10;
+/// From here on a channel program is asked for properties.
+constexpr std::size_t many_snapshots = 50;
 /// Names of datasets that are gone are remembered up to here; then older cursors name everything.
 constexpr std::size_t most_gone = 10'000;
 
@@ -35,6 +37,19 @@ SnapshotFacts snapshot_facts(const Facts& facts) {
   };
   return {WallTime{static_cast<std::int64_t>(facts.number("creation")) * 1000}, bytes("used"),
           bytes("referenced"), facts.own};
+}
+
+SnapshotFacts listed_facts(const SnapshotRow& row, Properties own) {
+  auto bytes = [](std::uint64_t count) { return Bytes{static_cast<std::int64_t>(count)}; };
+  return {WallTime{row.creation * 1000}, bytes(row.used), bytes(row.referenced), std::move(own)};
+}
+
+std::string name_of(const SnapshotRow& row) {
+  return row.dataset + "@" + row.word;
+}
+
+std::pair<std::uint64_t, std::uint64_t> key_of(const SnapshotRow& row) {
+  return {row.guid, row.createtxg};
 }
 
 std::size_t looks_of(const Record& record) {
@@ -79,7 +94,7 @@ Record assemble(const DatasetName& name, const Facts& facts, const std::vector<S
       record.has_unsealed = true;
       continue;
     }
-    auto known = snapshots.find(row.dataset + "@" + row.word);
+    auto known = snapshots.find(name_of(row));
     if (known != snapshots.end()) dataset.snapshots.push_back(snapshot_of(row, known->second));
   }
   bool has_past = !dataset.snapshots.empty() || !record.origin.empty();
@@ -99,36 +114,56 @@ Snapshot show_snapshot(const std::string& word, const Facts& facts) {
 
 Result<std::map<std::string, SnapshotFacts>>
 Inventory::facts_of(const std::vector<SnapshotRow>& rows) {
-  std::map<std::string, SnapshotFacts> facts;
-  std::vector<std::string> unknown;
+  std::vector<SnapshotRow> unknown;
   {
     std::lock_guard lock(mutex_);
-    for (const SnapshotRow& row : rows) {
-      std::string name = row.dataset + "@" + row.word;
-      auto found = known_.find({row.guid, row.createtxg});
-      if (found == known_.end()) {
-        unknown.push_back(name);
-        continue;
-      }
-      if (row.creation != 0) found->second.used = {static_cast<std::int64_t>(row.used)};
-      facts[name] = found->second;
-    }
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(unknown),
+                 [this](const SnapshotRow& row) { return !known_.contains(key_of(row)); });
   }
-  if (unknown.empty()) return facts;
-  ZED_TRY(auto asked, zfs_.snapshot_facts(unknown));
+  if (!unknown.empty()) ZED_CHECK(learn(unknown));
+  std::map<std::string, SnapshotFacts> facts;
   std::lock_guard lock(mutex_);
-  for (const auto& [name, said] : asked) {
-    SnapshotFacts made = snapshot_facts(said);
-    known_[{said.number("guid"), said.number("createtxg")}] = made;
-    facts[name] = std::move(made);
+  for (const SnapshotRow& row : rows) {
+    auto found = known_.find(key_of(row));
+    if (found == known_.end()) continue;
+    if (row.creation != 0) found->second.used = {static_cast<std::int64_t>(row.used)};
+    facts[name_of(row)] = found->second;
   }
   return facts;
+}
+
+/// One whose name went to another snapshot since it was listed is listed again: there are events of
+/// both.
+Status Inventory::learn(const std::vector<SnapshotRow>& unknown) {
+  std::vector<std::string> names;
+  for (const SnapshotRow& row : unknown)
+    names.push_back(name_of(row));
+  const bool rest_is_listed = std::all_of(unknown.begin(), unknown.end(),
+                                          [](const SnapshotRow& row) { return row.creation != 0; });
+  if (rest_is_listed && unknown.size() >= many_snapshots)
+    if (auto own = zfs_.own_properties(names)) {
+      std::lock_guard lock(mutex_);
+      for (const SnapshotRow& row : unknown)
+        if (auto found = own->find(name_of(row)); found != own->end())
+          known_[key_of(row)] = listed_facts(row, std::move(found->second));
+      return {};
+    }
+  ZED_TRY(auto asked, zfs_.snapshot_facts(names));
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, said] : asked)
+    known_[{said.number("guid"), said.number("createtxg")}] = snapshot_facts(said);
+  return {};
+}
+
+bool Inventory::knows_nothing() {
+  std::lock_guard lock(mutex_);
+  return known_.empty();
 }
 
 void Inventory::keep_only(const std::vector<SnapshotRow>& rows) {
   std::set<Key> there;
   for (const SnapshotRow& row : rows)
-    there.insert({row.guid, row.createtxg});
+    there.insert(key_of(row));
   std::lock_guard lock(mutex_);
   std::erase_if(known_, [&there](const auto& item) { return !there.contains(item.first); });
 }
@@ -226,7 +261,15 @@ Result<std::vector<Record>> Inventory::all(Freshness freshness) {
   const bool exact = freshness == Freshness::exact;
   for (bool synced : {!exact, true}) {
     ZED_TRY(auto datasets, zfs_.datasets(zfs_.root(), Reach::tree));
-    ZED_TRY(auto listed, zfs_.all_snapshots());
+    const bool lags = std::any_of(datasets.begin(), datasets.end(), [this](const auto& entry) {
+      return zfs_.relative(entry.first) && may_lag(entry.second);
+    });
+    if (!synced && lags) {
+      ZED_CHECK(zfs_.sync());
+      continue;
+    }
+    using Columns = Zfs::Columns;
+    ZED_TRY(auto listed, zfs_.all_snapshots(knows_nothing() ? Columns::all : Columns::fast));
     keep_only(listed);
     std::map<std::string, std::vector<SnapshotRow>> rows;
     for (SnapshotRow& row : listed)
@@ -239,17 +282,9 @@ Result<std::vector<Record>> Inventory::all(Freshness freshness) {
     }
     ZED_TRY(auto snapshots, facts_of(wanted));
     std::vector<Record> records;
-    bool lags = false;
-    for (const auto& [full, facts] : datasets) {
-      auto name = zfs_.relative(full);
-      if (!name) continue;
-      records.push_back(assemble(*name, facts, rows[full], snapshots));
-      lags = lags || may_lag(facts);
-    }
-    if (!synced && lags) {
-      ZED_CHECK(zfs_.sync());
-      continue;
-    }
+    for (const auto& [full, facts] : datasets)
+      if (auto name = zfs_.relative(full))
+        records.push_back(assemble(*name, facts, rows[full], snapshots));
     for (Record& record : records)
       settle_changed(record);
     std::sort(records.begin(), records.end(),

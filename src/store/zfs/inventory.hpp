@@ -78,6 +78,8 @@ private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;
 
   Result<std::map<std::string, SnapshotFacts>> facts_of(const std::vector<SnapshotRow>& rows);
+  Status learn(const std::vector<SnapshotRow>& unknown);
+  bool knows_nothing();
   void keep_only(const std::vector<SnapshotRow>& rows);
   void settle_changed(Record& record);
   Status add_bookmarks(std::vector<Record>& records) const;

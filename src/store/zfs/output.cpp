@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -157,6 +158,21 @@ std::map<std::string, Facts> gather(const std::vector<PropertyRow>& rows) {
       of.own[row.property.substr(prefix.size())] = decode_value(row.value);
   }
   return facts;
+}
+
+std::optional<std::map<std::string, Properties>> parse_own_properties(std::string_view output) {
+  auto value = parse_json(trim(output));
+  const Value* returned = value ? value->find("return") : nullptr;
+  if (returned == nullptr || returned->as_map() == nullptr) return std::nullopt;
+  std::map<std::string, Properties> found;
+  for (const Value::Member& snapshot : *returned->as_map()) {
+    if (snapshot.value.as_map() == nullptr) return std::nullopt;
+    Properties& own = found[snapshot.key];
+    for (const Value::Member& property : *snapshot.value.as_map())
+      if (const auto* text = property.value.as_text(); text && property.key.starts_with(prefix))
+        own[property.key.substr(prefix.size())] = decode_value(*text);
+  }
+  return found;
 }
 
 std::optional<std::uint64_t> parse_estimate(std::string_view output) {

@@ -73,6 +73,11 @@ struct Facts {
 /// By name, in the order of the names.
 std::map<std::string, Facts> gather(const std::vector<PropertyRow>& rows);
 
+/// What own_properties_program returned, as `zfs program -j` prints it: by snapshot com.zed:*, own,
+/// decoded, without the prefix. None if it cannot be read: OpenZFS stops in the middle of a value
+/// that is not ASCII.
+std::optional<std::map<std::string, Properties>> parse_own_properties(std::string_view output);
+
 /// The estimate of `zfs send -nvP`: "size\t<bytes>".
 std::optional<std::uint64_t> parse_estimate(std::string_view output);
 

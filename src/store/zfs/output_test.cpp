@@ -328,5 +328,19 @@ TEST(ZfsEvents, MadeOfRubbishAreNone) {
           .empty());
 }
 
+TEST(ZfsOutput, OwnPropertiesOfManySnapshots) {
+  // As OpenZFS 2.1.11 prints it.
+  auto own = parse_own_properties(
+      R"({"return":{"tank/j/1@epoch-1":{"com.zed:id":"1","com.zed:epoch":"%","other:x":"y"},"tank/j/1@v":{}}})"
+      "\n");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->at("tank/j/1@epoch-1"), (Properties{{"id", "1"}, {"epoch", ""}}));
+  EXPECT_TRUE(own->at("tank/j/1@v").empty());
+  EXPECT_EQ(parse_own_properties("{\"return\":{}}")->size(), 0U);
+  for (const char* broken : {"", "{}", R"({"return":{"tank/a@b":{"com.zed:who":"Z)",
+                             R"({"return":{"tank/a@b":"x"}})", R"({"return":1})"})
+    EXPECT_FALSE(parse_own_properties(broken)) << broken;
+}
+
 }  // namespace
 }  // namespace zed::store::zfs

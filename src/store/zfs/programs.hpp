@@ -5,6 +5,26 @@
 
 namespace zed::store::zfs {
 
+/// Arguments: full names of snapshots. Changes nothing (`zfs program -n`). Returns the user
+/// properties that are each one's own, by its name; those that are gone are left out. Of many
+/// snapshots this is several times faster than `zfs get all`, which works out and prints thirty
+/// more of each.
+inline constexpr char own_properties_program[] = R"lua(
+args = ...
+found = {}
+for i = 1, #args["argv"] do
+  local snapshot = args["argv"][i]
+  if zfs.exists(snapshot) then
+    local own = {}
+    for name, value, source in zfs.list.user_properties(snapshot) do
+      if source == snapshot or source == "$recvd" then own[name] = value end
+    end
+    found[snapshot] = own
+  end
+end
+return found
+)lua";
+
 /// Arguments: dataset, how ("take": make the snapshot; "dress": it is there; "none"), snapshot's
 /// full name, parent snapshot's full name or "", its guid as a signed number, then four lists, each
 /// its length before it: expected (property, value), properties for the snapshot (property, value),

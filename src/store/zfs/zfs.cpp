@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "store/zfs/errors.hpp"
+#include "store/zfs/programs.hpp"
 
 namespace zed::store::zfs {
 namespace {
@@ -63,9 +64,10 @@ Result<std::map<std::string, Facts>> Zfs::datasets(const std::string& full_name,
   return facts;
 }
 
-Result<std::vector<SnapshotRow>> Zfs::all_snapshots() const {
+Result<std::vector<SnapshotRow>> Zfs::all_snapshots(Columns columns) const {
+  const char* wanted = columns == Columns::fast ? fast_columns : all_columns;
   ZED_TRY(auto text, run("list the snapshots of " + root_,
-                         {"list", "-Hp", "-r", "-t", "snapshot", "-o", fast_columns, root_}));
+                         {"list", "-Hp", "-r", "-t", "snapshot", "-o", wanted, root_}));
   return parse_snapshots(text);
 }
 
@@ -105,6 +107,22 @@ Zfs::snapshot_facts(const std::vector<std::string>& names) const {
     // It complains of those that are gone and tells of the others all the same.
     ZED_TRY(auto output, commands_->run(arguments, {}));
     all.merge(gather(parse_properties(output.out)));
+  }
+  return all;
+}
+
+std::optional<std::map<std::string, Properties>>
+Zfs::own_properties(const std::vector<std::string>& names) const {
+  std::map<std::string, Properties> all;
+  for (std::size_t at = 0; at < names.size(); at += batch) {
+    Arguments arguments{"zfs", "program", "-n", "-j", "--", pool_, "-"};
+    auto end = std::min(names.size(), at + batch);
+    arguments.insert(arguments.end(), names.begin() + static_cast<std::ptrdiff_t>(at),
+                     names.begin() + static_cast<std::ptrdiff_t>(end));
+    auto ran = commands_->run(arguments, own_properties_program);
+    auto found = ran && ran->ok ? parse_own_properties(ran->out) : std::nullopt;
+    if (!found) return std::nullopt;
+    all.merge(*found);
   }
   return all;
 }

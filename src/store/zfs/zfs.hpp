@@ -51,14 +51,21 @@ public:
 
   /// Everything about file systems, by their full names. Errors: `not_found`.
   Result<std::map<std::string, Facts>> datasets(const std::string& full_name, Reach reach) const;
-  /// Snapshots of all under the root: name, guid and createtxg only, which OpenZFS lists fast.
-  Result<std::vector<SnapshotRow>> all_snapshots() const;
+  /// Snapshots of all under the root: name, guid and createtxg only, which OpenZFS lists fast from
+  /// 2.2 on; or every column.
+  enum class Columns { fast, all };
+  Result<std::vector<SnapshotRow>> all_snapshots(Columns columns) const;
   /// Of one dataset, every column.
   Result<std::vector<SnapshotRow>> snapshots(const std::string& full_name) const;
   /// Our own, in ascending createtxg within a dataset.
   Result<std::vector<BookmarkRow>> bookmarks(const std::string& full_name, Reach reach) const;
   /// Everything about these snapshots; of some that vanish meanwhile nothing is said.
   Result<std::map<std::string, Facts>> snapshot_facts(const std::vector<std::string>& names) const;
+
+  /// The own properties of these snapshots by a channel program; of some that vanish meanwhile
+  /// nothing is said. None where that does not work: without root, or because of one of the values.
+  std::optional<std::map<std::string, Properties>>
+  own_properties(const std::vector<std::string>& names) const;
 
   /// Runs a channel program. Root only. Errors: as its own failure says: `unsupported`, `refused`,
   /// `io`.

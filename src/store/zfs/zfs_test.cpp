@@ -169,7 +169,7 @@ TEST(Zfs, SnapshotsAreListedByTheirFastColumnsOnly) {
   FakeCommands::Asked asked;
   asked.answers = {{true, "tank/a@x\t1\t2\n", {}}};
   Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
-  EXPECT_EQ(zfs.all_snapshots()->size(), 1U);
+  EXPECT_EQ(zfs.all_snapshots(Zfs::Columns::fast)->size(), 1U);
   EXPECT_EQ(asked.commands.at(0), (Arguments{"zfs", "list", "-Hp", "-r", "-t", "snapshot", "-o",
                                              "name,guid,createtxg", "tank"}));
 }
@@ -194,6 +194,76 @@ TEST(Zfs, PropertiesOfNewSnapshotsAreAskedForOnce) {
     EXPECT_EQ(all->at(0).dataset.snapshots.at(0).properties, (Properties{{"loss", "0.5"}}));
   }
   EXPECT_EQ(asked.commands.size(), 5U);
+}
+
+/// 100 snapshots of tank/a: a listing of every column, what the channel program and what `zfs get`
+/// say of them.
+struct Many {
+  std::string rows;
+  std::string program = R"({"return":{)";
+  std::string got;
+  Many() {
+    for (int i = 1; i <= 100; ++i) {
+      const std::string name = "tank/a@s" + std::to_string(i);
+      const std::string number = std::to_string(i);
+      rows += name + "\t" + number + "\t" + number + "\t0\t24576\t1796087134\n";
+      program += (i == 1 ? "\"" : ",\"") + name + R"(":{"com.zed:loss":"0.)" + number + "\"}";
+      got += name + "\tguid\t" + number + "\t-\n" + name + "\tcreatetxg\t" + number + "\t-\n" +
+             name + "\tcom.zed:loss\t0." + number + "\tlocal\n";
+    }
+    program += "}}\n";
+  }
+};
+
+TEST(Zfs, ManyNewSnapshotsAreAskedForByAChannelProgram) {
+  const Many many;
+  FakeCommands::Asked asked;
+  asked.answers = {
+      {true, "tank/a\tguid\t5\t-\n", {}}, {true, many.rows, {}}, {true, many.program, {}}};
+  asked.answers[0].out = "tank\tguid\t4\t-\n" + asked.answers[0].out;
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  Inventory inventory(zfs);
+  auto all = inventory.all(Freshness::seconds_old);
+  ASSERT_TRUE(all) << all.error().describe();
+  ASSERT_EQ(all->at(0).dataset.snapshots.size(), 100U);
+  const Snapshot& last = all->at(0).dataset.snapshots.at(99);
+  EXPECT_EQ(last.properties, (Properties{{"loss", "0.100"}}));
+  EXPECT_EQ(last.created, WallTime{1'796'087'134'000});
+  EXPECT_EQ(last.referenced, Bytes{24576});
+  EXPECT_EQ(asked.commands.at(2).at(1), "program");
+  EXPECT_EQ(asked.commands.size(), 3U);
+}
+
+TEST(Zfs, WithoutChannelProgramsTheyAreAskedForAsBefore) {
+  const Many many;
+  for (const Output& refusal :
+       {Output{false, "", "permission denied"}, Output{true, "{\"ret", ""}}) {
+    FakeCommands::Asked asked;
+    asked.answers = {{true, "tank\tguid\t4\t-\ntank/a\tguid\t5\t-\n", {}},
+                     {true, many.rows, {}},
+                     refusal,
+                     {true, many.got, {}}};
+    Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+    Inventory inventory(zfs);
+    auto all = inventory.all(Freshness::seconds_old);
+    ASSERT_TRUE(all) << all.error().describe();
+    EXPECT_EQ(all->at(0).dataset.snapshots.at(99).properties, (Properties{{"loss", "0.100"}}));
+  }
+}
+
+TEST(Zfs, WhatMayLagIsWaitedForBeforeSnapshotsAreListed) {
+  FakeCommands::Asked asked;
+  const std::string datasets = "tank\tguid\t4\t-\ntank/a\tguid\t5\t-\ntank/a\tmounted\tyes\t-\n"
+                               "tank/a\twritten\t0\t-\n";
+  asked.answers = {
+      {true, datasets, {}}, {true, "", {}}, {true, datasets, {}}, {true, "", {}}, {true, "", {}}};
+  Zfs zfs(std::make_unique<FakeCommands>(asked), "tank");
+  Inventory inventory(zfs);
+  ASSERT_TRUE(inventory.all(Freshness::exact));
+  std::vector<std::string> verbs;
+  for (const Arguments& command : asked.commands)
+    verbs.push_back(command.at(1));
+  EXPECT_EQ(verbs, (std::vector<std::string>{"get", "sync", "get", "list", "list"}));
 }
 
 TEST(Zfs, ProgramsReturnTablesAndFailuresAreErrors) {
