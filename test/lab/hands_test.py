@@ -53,9 +53,10 @@ class HandsTest(LabCase):
         )
         wait_for("it to be adopted", lambda: self.zed.zedctl(f"adopt nvme/{MODEL} --as model --yes")[0] == 0, pause=2)
         self.wait_same(f"{MODEL}@v1")
-        # The properties travelled with it.
+        # The properties travel with it and are set once the stream is there.
         for name, value in (("trained_on", "a100"), ("epochs", "50"), ("loss", "0.0023")):
-            self.assertEqual(self.value(self.workstation, name, f"tank/{MODEL}"), value)
+            wait_for(f"its {name}", lambda wanted=(name, value): self.value(
+                self.workstation, wanted[0], f"tank/{MODEL}") == wanted[1])  # fmt: skip
         self.server.run(f"echo better > /nvme/{MODEL}/weights; zfs snapshot nvme/{MODEL}@v2")
         self.wait_same(f"{MODEL}@v2")
 
@@ -155,18 +156,22 @@ class HandsTest(LabCase):
 
     def a_resume_elsewhere_moves_what_is_missing(self):
         self.zed.do(f"cancel {JOB} --yes")
-        wait_for("its GPU to be free", lambda: self.zed.job(JOB)["state"] == "cancelled")
+        wait_for("its GPU to be free", lambda: self.zed.job(JOB)["state"] == "cancelled" and
+                 all("free" in row for row in self.zed.do("gpus").splitlines()[1:]))  # fmt: skip
         self.zed.do("dispatch lonely")
+        self.assertEqual(self.zed.job("lonely")["node"], "workstation")
         self.allow(2)
         self.wait_current(epochs(2), "lonely")
         self.zed.do("replicate lonely --to server", timeout=PATIENCE)
         self.allow(4)
         self.wait_current(epochs(4), "lonely")
         before = len(self.moved("jobs/lonely"))
+        self.assertGreater(before, 0, "the copies of the first epochs")
         self.zed.do("resume lonely --from @epoch-3 --on server", timeout=PATIENCE)
         wait_for("the job to run on the server", lambda: self.zed.job("lonely")["node"] == "server" and
                  self.zed.job("lonely")["state"] == "running")  # fmt: skip
-        moved = self.moved("jobs/lonely")[before:] if before else self.moved("jobs/lonely")
+        # The sender's half may still keep its bookmark when the receiver's job runs already.
+        moved = wait_for("the transfer to be told", lambda: self.moved("jobs/lonely")[before:])
         print(f"    moved: {moved}", file=sys.stderr, flush=True)
         self.assertEqual(len(moved), 1, moved)
         self.assertIn("workstation -> server, 2.", moved[0])
