@@ -148,13 +148,18 @@ unpacked() { # LIBRARY FOLDER
 # are linked against such in every SDK, and find the real ones where they run (FreeBSD's base system,
 # Homebrew's openssl@3).
 stub() { # TARGET crypto|ssl
-  local name=lib$2 source=$cross/$1/openssl-source lib=$cross/$1/openssl/lib prefix words
+  local name=lib$2 source=$cross/$1/openssl-source lib=$cross/$1/openssl/lib prefix type words
   case $1 in
-    *-macos) prefix=_ words=(-o "$lib/$name.dylib" "-Wl,-install_name,/opt/homebrew/opt/openssl@3/lib/$name.3.dylib") ;;
-    *) prefix='' words=(-o "$lib/$name.so" "-Wl,-soname,$name.so.30") ;;
+    *-macos) prefix=_ type='' words=(-o "$lib/$name.dylib" "-Wl,-install_name,/opt/homebrew/opt/openssl@3/lib/$name.3.dylib") ;;
+    *) prefix='' type=@function words=(-o "$lib/$name.so" "-Wl,-soname,$name.so.30") ;;
   esac
-  awk -v prefix=$prefix 'BEGIN { print ".text" } $4 ~ /^EXIST::FUNCTION/ { print ".globl " prefix $1 "\n" prefix $1 ":" }' \
-    "$source/util/$name.num" > "$lib/$name.s"
+  awk -v "prefix=$prefix" -v "type=$type" '
+    BEGIN { print ".text" }
+    $4 ~ /^EXIST::FUNCTION/ {
+      print ".globl " prefix $1
+      if (type) print ".type " $1 "," type
+      print prefix $1 ":"
+    }' "$source/util/$name.num" > "$lib/$name.s"
   "$cross/$1/bin/cc" -shared "$lib/$name.s" "${words[@]}"
 }
 
