@@ -17,6 +17,12 @@ Error error_of(ErrorCode code, std::string message) {
   return Error{code, std::move(message), {}, {}};
 }
 
+Result<Snapshot> snapshot_of(env::Store& store, const Ticket& ticket) {
+  ZED_TRY(Dataset dataset, store.inspect(ticket.dataset));
+  if (const Snapshot* found = dataset.find(ticket.snapshot)) return *found;
+  return fail(ErrorCode::not_found, "the snapshot is not here any more");
+}
+
 }  // namespace
 
 Transfers::Transfers(World& world) : world_(world), random_(world.seed(), "transfers") {}
@@ -77,13 +83,14 @@ void Transfers::begin(const TransferPtr& transfer) {
 void Transfers::begin_from_store(const TransferPtr& transfer, const std::string& token) {
   const Ticket& ticket = transfer->sender->effect.ticket;
   env::Store& source = world_.machine(transfer->sender->machine).disk.store;
+  auto sent = snapshot_of(source, ticket);
   auto from = source.send({ticket.dataset, ticket.snapshot, ticket.base, ticket.kind, token});
-  if (!from) {
-    fail_both(transfer, from.error(), error_of(ErrorCode::unavailable, "the sender gave up"));
+  if (!sent || !from) {
+    fail_both(transfer, sent ? from.error() : sent.error(),
+              error_of(ErrorCode::unavailable, "the sender gave up"));
     return;
   }
-  const Dataset sent = source.inspect(ticket.dataset).value();
-  if (!open_target(transfer, travelling_properties(*sent.find(ticket.snapshot)))) return;
+  if (!open_target(transfer, travelling_properties(*sent))) return;
   transfer->from = std::move(*from);
   // A stream that is gone on with cannot be joined.
   if (transfer->feeds && !token.empty()) transfer->feeds->gone = true;
