@@ -144,6 +144,26 @@ TEST(Keep, OfAJobPrunesEveryCopyAndSparesForkPoints) {
   EXPECT_EQ(world.holds("server", "train"), "epoch-2 epoch-6 epoch-7");
 }
 
+TEST(Keep, NobodyBeginsAtWhatIsBeingDestroyed) {
+  World world("server: A100/80; spare: A100/80");
+  ASSERT_TRUE(world.apply(lab_with(preferring("server", "keep last: 2"))));
+  world.must(dispatch("train"));
+  commits_epochs(world, "train", 1, 2);
+  world.agent("server").swallows.insert("destroy");
+  world.commits("train", "epoch-3");
+  world.pass(seconds(5));
+  ASSERT_TRUE(world.was_told("server", "destroy"));
+  api::Rollback rollback;
+  rollback.job = "train";
+  rollback.checkpoint = "@epoch-1";
+  auto refused = world.ask(rollback);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::not_found);
+  EXPECT_NE(refused.error().message.find("is being destroyed"), std::string::npos);
+  rollback.checkpoint = "@epoch-2";
+  EXPECT_TRUE(world.ask(rollback));
+}
+
 // ---- exclusive ----------------------------------------------------------------------------------
 
 TEST(Exclusive, WaitsForTheLeaseOfALostNodeAndNoLonger) {

@@ -25,6 +25,16 @@ std::string abandoned_hint(const Machine& m, const DesiredJob& job, std::string_
   return "";
 }
 
+/// Whether a node has been told to destroy it: it may be gone by now.
+bool is_going(const Machine& m, const DatasetId& dataset, const CheckpointId& snapshot) {
+  return std::any_of(m.steps.all().begin(), m.steps.all().end(), [&](const auto& entry) {
+    const auto* destroy = std::get_if<Destroy>(&entry.second.step.action);
+    return destroy != nullptr && destroy->uuid == dataset &&
+           std::find(destroy->snapshots.begin(), destroy->snapshots.end(), snapshot) !=
+               destroy->snapshots.end();
+  });
+}
+
 }  // namespace
 
 Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
@@ -46,8 +56,14 @@ Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
   for (const NodeName& node : holders)
     for (const Snapshot& snapshot : m.fleet.copy(node, job.dataset_uuid())->snapshots) {
       if (!may_begin_at(job, snapshot)) continue;
+      const bool going = is_going(m, job.dataset_uuid(), snapshot.id);
+      if (snapshot.name == name && going)
+        return fail(ErrorCode::not_found,
+                    "checkpoint @" + snapshot.name + " of job " + job.job.name.str() +
+                        " is being destroyed: its `keep`, or a prune, had it removed",
+                    "zedctl checkpoints " + job.job.name.str() + " shows what stays");
       if (snapshot.name == name) return FoundCheckpoint{node, &snapshot};
-      known.push_back(snapshot.name);
+      if (!going) known.push_back(snapshot.name);
     }
   std::reverse(known.begin(), known.end());  // the newest are those that people mean
   std::string hint = abandoned_hint(m, job, name);
