@@ -90,6 +90,24 @@ class RefusingAgent(JobTest):
                 self.assertIsNone(commit(client, epoch=1, paths=["missing"]))
         self.assertEqual(self.warnings(), ["zed: no checkpoint: this is invalid (look); training goes on"])
 
+    def test_each_kind_of_reason_is_said(self):
+        self.agent()
+        client = self.client()
+        with self.captured():
+            for epoch in (1, 2, 3):
+                commit(client, epoch=epoch, paths=["missing"])
+                commit(client, epoch=epoch, paths=[f"../epoch-{epoch}.pt"])
+        self.assertEqual(len(self.warnings()), 2, self.warnings())
+        self.assertIn("this is invalid", self.warnings()[0])
+        self.assertIn("../epoch-1.pt is outside the job's folder", self.warnings()[1])
+
+    def test_a_script_with_ever_new_troubles_is_not_followed(self):
+        client = self.client()
+        with self.captured():
+            for number in range(1000):
+                client.log(1, None, {"metric " + "x" * number: "no number"})
+        self.assertLess(len(self.warnings()), 100)
+
     def test_stale_generation(self):
         self.agent(generation="2.c0ffee.1")
         with self.captured():

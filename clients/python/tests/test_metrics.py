@@ -44,6 +44,20 @@ class Metrics(JobTest):
             record, {"s": 7, "loss": 0.25, "bad": "NaN", "up": "Infinity", "down": "-Infinity", "n": 3, "epoch": 2}
         )
 
+    def test_a_line_is_json_whatever_is_logged(self):
+        client = self.client()
+        strange = {'qu"ote': 1, "new\nline": -2.5e-300, "größe": True, "\udc80": 1e22, "": 1 << 62}
+        client.log(None, None, strange)
+        for number in range(5000):  # more names than are kept
+            client.log(number, None, {f"metric {number}": number})
+        client.close()
+        first, *others = read_metrics(self.job_dir)
+        first.pop("t")
+        self.assertEqual(
+            first, {'qu"ote': 1, "new\nline": -2.5e-300, "größe": 1, "?": 1e22, "": 1 << 62}
+        )
+        self.assertEqual([record[f"metric {number}"] for number, record in enumerate(others)], list(range(5000)))
+
     def test_reserved_names_are_left_out(self):
         client = self.client()
         with self.captured():

@@ -23,6 +23,8 @@ OVERDUE_SECONDS = 2.0
 #: How long a stop ask without a deadline counts.
 ASK_SECONDS = 30.0
 _RETRY_SECONDS = 0.1
+#: How often poll_now_and_then() looks. An ask waits for seconds; a look costs a system call.
+POLL_SECONDS = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Agent:
         self._last_request = int(_clock.now() * 1_000_000)
         self._away_waited = False  # in this outage, somebody has waited already
         self._overdue = False  # a request on this connection has no answer yet
+        self._next_poll = 0.0
 
     def commit(self, wish: Wish, deadline: float) -> Checkpoint:
         """Raises Refused, at the deadline at the latest."""
@@ -95,6 +98,13 @@ class Agent:
             self._overdue = False  # whatever was outstanding went with the connection
         finally:
             self._lock.release()
+
+    def poll_now_and_then(self) -> None:
+        """The same for calls that may come thousands of times a second."""
+        now = _clock.now()
+        if now >= self._next_poll:
+            self._next_poll = now + POLL_SECONDS
+            self.poll()
 
     def say_stopped(self) -> None:
         """Best effort: an agent that is away will see that the process ended."""

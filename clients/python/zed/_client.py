@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+import re
 import sys
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Union
 
@@ -21,6 +22,10 @@ Save = Callable[[str], Paths]
 DEFAULT_TIMEOUT = 30.0
 #: The metrics file uses these names itself.
 _RESERVED = frozenset({"s", "t"})
+#: Kinds of trouble that are told; a script that makes up new ones at each step is not followed.
+_MOST_WARNINGS = 64
+#: The same refusal of another epoch's file is not another kind.
+_NUMBERS = re.compile(r"[0-9]+")
 #: Troubles that a committed checkpoint shows to be over.
 _PASSING = frozenset({"timeout", "unavailable", "no_space", "busy", "io"})
 
@@ -102,7 +107,7 @@ class Client:
             return None
         paths = _as_list(self._save(f"{unit}-{number}"))
         epoch = number if unit == "epoch" else None
-        return self._commit(epoch, self._step, paths, self._save_timeout, self._latest)
+        return self._commit(epoch, self._step, paths, self._save_timeout, dict(self._latest))
 
     def _is_due(self, unit: str, number: int) -> bool:
         every = self.environment.every
@@ -157,7 +162,9 @@ class Client:
             relative = tuple(self._relative(path) for path in paths)
             checkpoint = self._agent.commit(Wish(epoch, step, relative, metrics), deadline)
         except Refused as refusal:
-            self._warn(refusal.code, f"no checkpoint: {refusal}; training goes on")
+            # What passes is one trouble however it shows; of the script's own mistakes each is.
+            kind = refusal.code if refusal.code in _PASSING else _NUMBERS.sub("#", f"{refusal.code} {refusal}")
+            self._warn(kind, f"no checkpoint: {refusal}; training goes on")
             return None
         self._succeeded(checkpoint, stop_was_asked)
         return checkpoint
@@ -247,14 +254,14 @@ class Client:
         if self._agent is None:
             return
         numbers = self._numbers(metrics)
-        self._latest = {**self._latest, **numbers}
+        self._latest.update(numbers)
         if step is not None:
             self._step = step
         if epoch is not None:
             numbers["epoch"] = epoch
         if self._metrics is not None:
             self._metrics.append(step, numbers)
-        self._poll()
+        self._agent.poll_now_and_then()
 
     def _numbers(self, metrics: Mapping[str, Any]) -> Dict[str, Number]:
         if _RESERVED.isdisjoint(metrics):
@@ -272,7 +279,7 @@ class Client:
 
     def _warn(self, key: str, text: str) -> None:
         """Once for each kind of trouble, until it is over."""
-        if key not in self._warned:
+        if key not in self._warned and len(self._warned) < _MOST_WARNINGS:
             self._warned.add(key)
             _say(text)
 

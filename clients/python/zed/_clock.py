@@ -8,11 +8,16 @@ from __future__ import annotations
 import time
 
 
-def now() -> float:
-    """Seconds on CLOCK_MONOTONIC."""
-    if hasattr(time, "CLOCK_MONOTONIC"):
+if hasattr(time, "CLOCK_MONOTONIC"):
+
+    def now() -> float:
+        """Seconds on CLOCK_MONOTONIC."""
         return time.clock_gettime(time.CLOCK_MONOTONIC)
-    return time.monotonic()
+
+else:
+
+    def now() -> float:
+        return time.monotonic()
 
 
 def to_ms(seconds: float) -> int:

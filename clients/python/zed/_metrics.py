@@ -25,8 +25,10 @@ BUFFER_BYTES = 64 * 1024
 #: A signal handler may log while its own thread is inside log(): it gives up instead of hanging.
 LOCK_SECONDS = 1.0
 
-# One for all lines: json.dumps() would make another for each.
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+#: What stands before the value of each metric, escaped once: `,"loss":`.
+_prefixes: Dict[str, str] = {}
+MOST_PREFIXES = 4096
 _FILE_NAME = re.compile(r"([0-9]{6,})\.jsonl", re.ASCII)
 
 
@@ -52,23 +54,19 @@ class MetricsFile:
 
     def append(self, step: Optional[int], metrics: Mapping[str, Number]) -> None:
         """Takes one line; it is in the file at most FLUSH_SECONDS later."""
-        record: Dict[str, Any] = {} if step is None else {"s": step}
-        record["t"] = round(time.time(), 3)
-        record.update(metrics)
-        encoded = (_encode(record) + "\n").encode("utf-8", "replace")
+        encoded = _line(step, time.time(), metrics)
         # As _locked() does, without what a context manager costs each call.
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             return
         try:
             now = _clock.now()
-            if not self._lines:
+            if not self._lines:  # the flusher was woken for all that follow
                 self._oldest = now
+                self._start_flusher()
             self._lines.append(encoded)
             self._bytes += len(encoded)
             if self._bytes >= BUFFER_BYTES or now - self._oldest >= FLUSH_SECONDS:
                 self._write_out()
-            else:
-                self._start_flusher()
         finally:
             self._lock.release()
 
@@ -170,6 +168,31 @@ class MetricsFile:
             self._wake.clear()
             time.sleep(FLUSH_SECONDS * 0.8)
             self.flush()
+
+
+def _line(step: Optional[int], at: float, metrics: Mapping[str, Number]) -> bytes:
+    """A record as JSON. By hand: it is half the time of a call that logs, and a training loop makes
+    thousands of those a second."""
+    parts = ['{"t":%.3f' % at if step is None else '{"s":%d,"t":%.3f' % (step, at)]
+    for name, value in metrics.items():
+        kind = type(value)
+        if kind is float:
+            text = repr(value)  # finite: others are strings by now
+        elif kind is int:
+            text = int.__repr__(value)
+        else:
+            text = _encode(value)
+        parts.append(_prefixes.get(name) or _prefix(name))
+        parts.append(text)
+    parts.append("}\n")
+    return "".join(parts).encode("utf-8", "replace")
+
+
+def _prefix(name: str) -> str:
+    if len(_prefixes) >= MOST_PREFIXES:
+        _prefixes.clear()
+    made = _prefixes[name] = "," + _encode(name) + ":"
+    return made
 
 
 def numbers_in(folder: Path) -> List[int]:

@@ -9,14 +9,14 @@ from typing import Any, Callable, Dict, Mapping, Union
 Number = Union[int, float, str]  #: the strings are "NaN", "Infinity" and "-Infinity"
 
 _LARGEST_INTEGER = (1 << 63) - 1
+_isfinite = math.isfinite
 
 
 def to_number(value: Any) -> Number:
     """Any real number (numpy scalar, one-element tensor, …) in its JSON form. JSON has no NaN, so
     that and the infinities are strings. Raises TypeError for what is no number."""
-    kind = type(value)
-    if kind is float:  # nearly always: what follows costs five times as much
-        return value if math.isfinite(value) else _from_float(value)
+    if type(value) is float:  # what follows costs five times as much
+        return value if _isfinite(value) else _from_float(value)
     if isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{value!r} is not a number")
     try:
@@ -30,6 +30,9 @@ def to_numbers(metrics: Mapping[str, Any], refuse: Callable[[str, str], None]) -
     """Those of `metrics` that are numbers; `refuse(name, why)` hears of the others."""
     numbers: Dict[str, Number] = {}
     for name, value in metrics.items():
+        if type(value) is float and _isfinite(value):  # nearly always
+            numbers[name] = value
+            continue
         try:
             numbers[name] = to_number(value)
         except TypeError as error:
