@@ -20,6 +20,8 @@ const Gpu* find_gpu(const Machine& m, const std::string& uuid);
 /// "" where it is not set, or there is no snapshot.
 std::string property_or_empty(const Snapshot* snapshot, const char* name);
 
+/// Its first process has been started, its setup is over: what it reports from then on.
+void job_runs(Machine& m, LiveAttempt& live);
 /// SIGTERM, and again later; the stop that is under way says how.
 void signal_processes(Machine& m, LiveAttempt& live);
 /// Every process of it is gone: a closing snapshot, and then it has ended.

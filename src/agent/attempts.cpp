@@ -65,7 +65,9 @@ void adopt_attempts(Machine& m, const std::vector<env::FoundAttempt>& found) {
     if (one.exit) {
       live.attempt.phase = AttemptPhase::closing;
     } else if (one.supervisor_alive) {
-      live.attempt.phase = AttemptPhase::running;
+      // Its supervisor says where it stands: a setup may be over by now.
+      live.setting_up = one.launch.setup.has_value();
+      live.attempt.phase = live.setting_up ? AttemptPhase::starting : AttemptPhase::running;
       // It may have been frozen when the earlier run ended.
       m.emit(FreezeProcesses{job, generation, false, 0});
     } else {
@@ -111,14 +113,26 @@ void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& 
   if (live.stopping && live.stopping->mode >= mode) return;
   bool was_stopping = live.stopping.has_value();
   live.stopping = Stopping{mode, reason, false, m.now.monotonic + stop_patience};
-  bool starting = live.attempt.phase == AttemptPhase::starting;
-  if (!was_stopping && live.launched && !starting) set_phase(m, live, AttemptPhase::stopping);
-  if (!live.launched || starting) return;  // the start sees it
+  const bool launching = live.is_launching();
+  if (!was_stopping && live.launched && !launching) set_phase(m, live, AttemptPhase::stopping);
+  if (!live.launched || launching) return;  // the start sees it
   if (mode == StopMode::stop && live.connection) {
     ask_to_stop(m, live);
     return;
   }
   signal_processes(m, live);
+}
+
+void setup_began(Machine& m, const SetupBegan& event) {
+  LiveAttempt* live = m.find_attempt({event.job, event.generation});
+  if (live != nullptr && live->attempt.phase == AttemptPhase::starting) live->setting_up = true;
+}
+
+void job_began(Machine& m, const JobBegan& event) {
+  LiveAttempt* live = m.find_attempt({event.job, event.generation});
+  if (live == nullptr || !live->setting_up) return;
+  live->setting_up = false;
+  if (live->attempt.phase == AttemptPhase::starting) job_runs(m, *live);
 }
 
 void attempt_exited(Machine& m, const AttemptExited& event) {
@@ -171,8 +185,7 @@ void acknowledge(Machine& m, const AckExit& ack) {
 
 void tick_attempts(Machine& m) {
   for (auto& [key, live] : m.attempts) {
-    bool due = live.stopping && live.launched && live.has_processes() &&
-               live.attempt.phase != AttemptPhase::starting &&
+    bool due = live.stopping && live.launched && live.has_processes() && !live.is_launching() &&
                live.stopping->next <= m.now.monotonic;
     if (due) signal_processes(m, live);
   }

@@ -24,6 +24,55 @@ TEST(Attempts, TheDatasetIsFencedAndWritableBeforeTheLaunch) {
   EXPECT_EQ(env.at("ZED_CHECKPOINT"), "");
 }
 
+StartAttempt with_setup(const Bench& b) {
+  StartAttempt start = b.starting(1);
+  start.job.setup = "pip install -r requirements.txt";
+  return start;
+}
+
+TEST(Attempts, DuringItsSetupAJobIsStartingAndNotRunning) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  ASSERT_FALSE(b.order(with_setup(b))->error);
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::starting);
+  EXPECT_EQ(b.seen("jobs/train").property(property::status), "preparing");
+  b.pass(minutes(5));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::starting);
+  b.feed(JobBegan{b.job_id(), gen(1)});
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::running);
+  EXPECT_EQ(b.seen("jobs/train").property(property::status), "running");
+}
+
+TEST(Attempts, AStopDuringTheSetupIsCarriedOutAtOnce) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  ASSERT_FALSE(b.order(with_setup(b))->error);
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "test"});
+  ASSERT_EQ(b.stops.size(), 1u);
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+}
+
+TEST(Attempts, WhoeverAdoptsASetupHearsWhereItStands) {
+  Bench b;
+  b.start();
+  b.make_job_dataset();
+  ASSERT_FALSE(b.order(with_setup(b))->error);
+  b.crash();
+  b.start();
+  EXPECT_EQ(b.said<Hello>().back().attempts.at(0).phase, AttemptPhase::starting);
+  b.feed(SetupBegan{b.job_id(), gen(1)});
+  b.feed(JobBegan{b.job_id(), gen(1)});
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::running);
+  b.crash();
+  b.start();  // the setup is over by now
+  b.feed(JobBegan{b.job_id(), gen(1)});
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::running);
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::halt, "test"});
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+}
+
 TEST(Attempts, StaleOrdersStartNothing) {
   Bench b;
   b.start();

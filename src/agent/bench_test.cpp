@@ -52,6 +52,9 @@ struct Bench::Performer {
     b.launches.push_back(e);
     if (b.launch_result)
       b.records[{e.launch.attempt.job, e.launch.attempt.generation}] = {e.launch, true, {}};
+    const Attempt& attempt = e.launch.attempt;
+    if (e.launch.setup && b.launch_result)
+      b.events_.push_back(SetupBegan{attempt.job, attempt.generation});
     b.events_.push_back(AttemptStarted{e.id, b.launch_result});
   }
   void operator()(const StopProcesses& e) const {

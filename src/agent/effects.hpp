@@ -60,10 +60,22 @@ struct StoreReturned {
   Result<env::StoreReply> result;
 };
 
-/// The supervisor runs and the job's first process has been started (or the start failed).
+/// The supervisor runs and the job's first process, or its setup, has been started (or the start
+/// failed).
 struct AttemptStarted {
   EffectId effect = 0;
   Status result;
+};
+/// Its setup runs or waits for its turn; JobBegan follows, or the end of the attempt. Comes before
+/// AttemptStarted, and again for an attempt that an earlier run of the agent left.
+struct SetupBegan {
+  JobId job;
+  Generation generation;
+};
+/// The setup is done, the job's first process has been started.
+struct JobBegan {
+  JobId job;
+  Generation generation;
 };
 /// All processes of the attempt are gone and its exit record is durable.
 struct AttemptExited {
@@ -165,10 +177,10 @@ struct QuestionAnswered {
 
 using Event =
     std::variant<Started, Tick, ControllerConnected, ControllerSaid, ControllerGone, StoreReturned,
-                 AttemptStarted, AttemptExited, SupervisorLost, JobConnected, JobDisconnected,
-                 CheckpointAsked, JobStopped, TransferProgressed, TransferEnded, ImportEnded,
-                 GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored, LogRead,
-                 ProcessesFrozen, CodeUnpacked, QuestionAnswered>;
+                 AttemptStarted, SetupBegan, JobBegan, AttemptExited, SupervisorLost, JobConnected,
+                 JobDisconnected, CheckpointAsked, JobStopped, TransferProgressed, TransferEnded,
+                 ImportEnded, GpusProbed, MemoryMeasured, NodeStateSaved, JournalCopyStored,
+                 LogRead, ProcessesFrozen, CodeUnpacked, QuestionAnswered>;
 
 // ---- effects ------------------------------------------------------------------------------------
 

@@ -117,7 +117,8 @@ Status check_dataset(const Machine& m, const StartAttempt& action, const Dataset
 PropertyChanges start_properties(const Machine& m, const StartAttempt& action) {
   PropertyChanges changes{
       {property::generation, action.generation.str()},
-      {property::status, std::string(to_string(JobState::running))},
+      {property::status,
+       std::string(to_string(action.job.setup ? JobState::preparing : JobState::running))},
       {"node", m.name.str()},
       {"gpus", join(action.gpus, ",")},
       {"started", to_iso8601(m.now.wall)},
@@ -170,6 +171,18 @@ env::LaunchRequest launch_request(const Machine& m, const StartAttempt& action,
   return launch;
 }
 
+/// What a person who asks the pool reads; the controller hears the attempt's phase.
+void set_status_running(Machine& m, const AttemptKey& key, const DatasetName& dataset) {
+  (void)m.take_turn(dataset, [&m, key, dataset](Turn turn) {
+    const LiveAttempt* live = m.find_attempt(key);
+    if (live == nullptr || live->attempt.phase >= AttemptPhase::stopping) return;
+    PropertyChanges changes{{property::status, std::string(to_string(JobState::running))}};
+    m.call(env::SetDatasetProperties{dataset, changes}, [&m, turn, dataset](StoreResult set) {
+      if (set) refresh(m, dataset, [turn] {});
+    });
+  });
+}
+
 void started(Machine& m, const AttemptKey& key, const Step& step, const Status& result) {
   step->succeed();  // the attempt exists; what became of it is in its reports
   LiveAttempt* live = m.find_attempt(key);
@@ -182,7 +195,7 @@ void started(Machine& m, const AttemptKey& key, const Step& step, const Status& 
     return attempt_exited(m, AttemptExited{key.job, key.generation, exit});
   }
   if (live->stopping) return signal_processes(m, *live);
-  if (live->attempt.phase == AttemptPhase::starting) set_phase(m, *live, AttemptPhase::running);
+  if (live->attempt.phase == AttemptPhase::starting && !live->setting_up) job_runs(m, *live);
 }
 
 void launch(Machine& m, const std::shared_ptr<Start>& start) {
@@ -287,6 +300,12 @@ LiveAttempt new_attempt(const Machine& m, const StartAttempt& action) {
 }
 
 }  // namespace
+
+void job_runs(Machine& m, LiveAttempt& live) {
+  if (live.every) live.next_timed = m.now.monotonic + *live.every;
+  set_phase(m, live, AttemptPhase::running);
+  if (live.launch.setup) set_status_running(m, live.key(), live.attempt.dataset);
+}
 
 std::string property_or_empty(const Snapshot* snapshot, const char* name) {
   if (snapshot == nullptr) return {};

@@ -48,6 +48,8 @@ struct Handler {
   void operator()(const JournalCopyStored& e) const { status(e.effect, e.result); }
   void operator()(const ProcessesFrozen& e) const { status(e.effect, e.result); }
   void operator()(const CodeUnpacked& e) const { status(e.effect, e.result); }
+  void operator()(const SetupBegan& e) const { setup_began(m, e); }
+  void operator()(const JobBegan& e) const { job_began(m, e); }
   void operator()(const AttemptExited& e) const { attempt_exited(m, e); }
   void operator()(const SupervisorLost& e) const { supervisor_lost(m, e); }
   void operator()(const JobConnected& e) const { job_connected(m, e); }

@@ -105,6 +105,7 @@ struct LiveAttempt {
   bool launched = false;      ///< LaunchAttempt was emitted: an exit will be reported
   bool adopted = false;       ///< started by an earlier run of the agent
   bool said_stopped = false;  ///< the job ends with work remaining: exit 0 is no success
+  bool setting_up = false;    ///< the supervisor runs its setup; `starting` until the job begins
   bool orphaned = false;      ///< its supervisor was lost
   std::string gpu_trouble;    ///< a GPU that it held broke: why it ends
   bool outrun = false;        ///< a person rolled its dataset back by hand: commits no more
@@ -123,6 +124,8 @@ struct LiveAttempt {
   bool timed_under_way = false;
 
   AttemptKey key() const { return {attempt.job, attempt.generation}; }
+  /// Its supervisor does not take orders yet.
+  bool is_launching() const { return attempt.phase == AttemptPhase::starting && !setting_up; }
   bool has_processes() const { return attempt.phase < AttemptPhase::closing; }
   bool has_ended() const { return attempt.phase == AttemptPhase::ended; }
 };

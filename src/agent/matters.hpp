@@ -55,6 +55,8 @@ void stop_live(Machine& m, LiveAttempt& live, StopMode mode, const std::string& 
 /// Asks a job that is being stopped to do so itself, once it is durable that it was asked: it may
 /// answer by exiting with 0 while no agent listens.
 void ask_to_stop(Machine& m, const LiveAttempt& live);
+void setup_began(Machine& m, const SetupBegan& event);
+void job_began(Machine& m, const JobBegan& event);
 void attempt_exited(Machine& m, const AttemptExited& event);
 void supervisor_lost(Machine& m, const SupervisorLost& event);
 void job_stopped(Machine& m, JobConnection connection);

@@ -77,9 +77,15 @@ Status AgentShell::open() {
   ZED_CHECK(make_private_folder(config_.run_folder));
   ZED_CHECK(let_jobs_in());
   proc::AttemptHandlers attempts;
+  attempts.setting_up = [this](const JobId& job, const Generation& generation) {
+    take(agent::SetupBegan{job, generation});
+    auto starting = starting_.extract({job, generation});
+    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+  };
   attempts.started = [this](const JobId& job, const Generation& generation) {
     auto starting = starting_.extract({job, generation});
     if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+    take(agent::JobBegan{job, generation});
   };
   attempts.exited = [this](const JobId& job, const Generation& generation, const ExitRecord& exit) {
     auto starting = starting_.extract({job, generation});

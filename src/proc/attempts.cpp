@@ -81,6 +81,8 @@ void Attempts::Core::heard(Key key, const Value& value) {
     log_warning("a supervisor's report was not understood: " + report.error().describe());
   } else if (std::holds_alternative<StartedReport>(*report)) {
     handlers.started(key.first, key.second);
+  } else if (std::holds_alternative<SetupReport>(*report)) {
+    handlers.setting_up(key.first, key.second);
   } else if (auto* frozen = std::get_if<FrozenReport>(&*report)) {
     handlers.frozen(key.first, key.second, frozen->frozen);
   } else {

@@ -17,6 +17,8 @@
 namespace zed::proc {
 
 struct AttemptHandlers {
+  /// The job's setup runs or waits for its turn: `started` follows when it is done.
+  std::function<void(const JobId&, const Generation&)> setting_up;
   /// The job's first process runs. Not called if the start failed: then `exited` follows.
   std::function<void(const JobId&, const Generation&)> started;
   /// All processes are gone, exit.json is durable. Exactly once an attempt and run of the agent.

@@ -48,6 +48,12 @@ struct StartedReport {
     visit("pid", self.pid);
   }
 };
+/// The job's setup runs, or waits for another attempt's; the job itself has not begun. Orders are
+/// obeyed from here on.
+struct SetupReport {
+  static constexpr std::string_view tag = "setup";
+  template <class Self, class Visit> static void fields(Self&, Visit&&) {}
+};
 /// All processes are gone and exit.json is durable; the supervisor ends.
 struct ExitedReport {
   static constexpr std::string_view tag = "exited";
@@ -64,7 +70,7 @@ struct FrozenReport {
     visit("frozen", self.frozen);
   }
 };
-using Report = std::variant<StartedReport, ExitedReport, FrozenReport>;
+using Report = std::variant<StartedReport, ExitedReport, FrozenReport, SetupReport>;
 
 /// Longest line either side accepts.
 inline constexpr std::size_t longest_control_line = 64 * 1024;

@@ -10,12 +10,15 @@
 namespace zed::proc {
 namespace {
 
+/// What the log, the events and the state call an end of its own without an error.
+constexpr const char* success_words = "succeeded";
+
 std::string words_of(int wait_status) {
   if (WIFSIGNALED(wait_status))
     return "killed by " + signal_words(WTERMSIG(wait_status)) +
            (WCOREDUMP(wait_status) ? ", core dumped" : "");
   int code = WEXITSTATUS(wait_status);
-  return code == 0 ? "finished" : "exit code " + std::to_string(code);
+  return "exit code " + std::to_string(code);
 }
 
 /// In English whatever the locale; null if the system has no words for it.
@@ -59,6 +62,7 @@ ExitRecord exit_record_of(int wait_status, std::optional<ExitRecord::Kind> stopp
   } else {
     record.code = WEXITSTATUS(wait_status);
     record.kind = record.code == 0 ? ExitRecord::Kind::success : ExitRecord::Kind::exit_code;
+    if (record.code == 0 && !stopped_by_us) record.words = success_words;
   }
   if (stopped_by_us) {
     record.kind = *stopped_by_us;

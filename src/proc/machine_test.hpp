@@ -72,7 +72,9 @@ public:
   /// A new run of the agent: what runs is adopted.
   void restart_agent() {
     attempts_.reset();
+    setting_up_ = false;
     AttemptHandlers handlers;
+    handlers.setting_up = [this](const JobId&, const Generation&) { setting_up_ = true; };
     handlers.started = [this](const JobId&, const Generation&) { started_ = true; };
     handlers.exited = [this](const JobId&, const Generation&, const ExitRecord& exit) {
       exit_ = exit;
@@ -98,7 +100,7 @@ public:
     attempt.dataset = DatasetName::parse("jobs/train").value();
     attempt.generation = {{1, {}}, counter};
     exit_.reset();
-    started_ = false;
+    started_ = setting_up_ = false;
     launch.request.argv = std::move(argv);
     launch.request.grace = grace;
     launch.request.time_left = time_left;
@@ -152,6 +154,10 @@ public:
   void wait_for_start() {
     ASSERT_TRUE(loop_.run_until([&] { return started_; }, seconds(10)));
   }
+  void wait_for_setup() {
+    ASSERT_TRUE(loop_.run_until([&] { return setting_up_; }, seconds(10)));
+  }
+  bool has_started() const { return started_; }
   ExitRecord wait_for_exit() {
     EXPECT_TRUE(loop_.run_until([&] { return exit_.has_value(); }, seconds(30)));
     return exit_.value_or(ExitRecord{});
@@ -186,6 +192,7 @@ private:
   JobId job_;
   Generation generation_;
   bool started_ = false;
+  bool setting_up_ = false;
   bool lost_ = false;
   bool frozen_ = false;
   std::optional<ExitRecord> exit_;

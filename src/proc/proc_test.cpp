@@ -36,7 +36,7 @@ struct Case {
 
 TEST(Supervisor, SaysHowAJobEnded) {
   for (const Case& c :
-       {Case{"exit 0", ExitRecord::Kind::success, "finished"},
+       {Case{"exit 0", ExitRecord::Kind::success, "succeeded"},
         Case{"exit 3", ExitRecord::Kind::exit_code, "exit code 3"},
         Case{"kill -SEGV $$", ExitRecord::Kind::signal, "killed by signal 11 (segmentation fault)"},
         Case{"kill -KILL $$", ExitRecord::Kind::signal, "killed by signal 9 (killed)"}}) {
@@ -67,6 +67,7 @@ TEST(Supervisor, AStopWithGraceLetsTheJobTidyUp) {
   machine.stop();
   ExitRecord exit = machine.wait_for_exit();
   EXPECT_EQ(exit.kind, ExitRecord::Kind::stopped);
+  EXPECT_EQ(exit.words, "stopped on request (exit code 0)");
   EXPECT_NE(machine.log().find("tidy"), std::string::npos);
 }
 

@@ -103,10 +103,45 @@ TEST(Setup, AStopDuringItEndsTheAttempt) {
   machine.setup = setup_of("trap 'exit 0' TERM; echo begun; while :; do sleep 0.05; done");
   machine.start("echo trained > result");
   machine.wait_for_log("\nbegun");
-  machine.wait_for_start();
+  machine.wait_for_setup();
   machine.stop();
   EXPECT_EQ(machine.wait_for_exit().kind, ExitRecord::Kind::stopped);
   EXPECT_EQ(machine.file("result"), "");
+}
+
+TEST(Setup, RunsAsTheUserOfItsJob) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  auto user = find_job_user("nobody");
+  if (!user) GTEST_SKIP() << "this machine has no user nobody";
+  Scratch scratch;
+  // Of others, the way into the folder; what is in it is the job's.
+  fs::permissions(scratch / ".", fs::perms::others_exec, fs::perm_options::add);
+  Machine machine(scratch);
+  machine.user = *user;
+  machine.setup = setup_of("id -u > built && id -u > $ZED_SETUP_DIR/who");
+  EXPECT_EQ(run(machine, "test -w built").kind, ExitRecord::Kind::success) << machine.log();
+  EXPECT_EQ(machine.file("built"), std::to_string(user->uid) + "\n");
+  struct stat info {};
+  ASSERT_EQ(::stat((scratch / "setup/key/files/who").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, user->uid);
+}
+
+TEST(Setup, TheJobBeginsOnlyAfterIt) {
+  Scratch scratch;
+  Machine machine(scratch);
+  machine.setup = setup_of("echo begun; while [ ! -e go ]; do sleep 0.02; done; rm go");
+  machine.start("echo training; while :; do sleep 1; done");
+  machine.wait_for_log("\nbegun");
+  machine.wait_for_setup();
+  EXPECT_FALSE(machine.has_started());
+  machine.restart_agent();  // one that comes later hears the same
+  machine.wait_for_setup();
+  EXPECT_FALSE(machine.has_started());
+  std::ofstream(scratch / "job/go") << "now";
+  machine.wait_for_start();
+  machine.wait_for_log("\ntraining");
+  machine.stop();
+  EXPECT_EQ(machine.wait_for_exit().kind, ExitRecord::Kind::stopped);
 }
 
 TEST(Setup, WhatItInstallsIsFoundByName) {

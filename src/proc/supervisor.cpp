@@ -65,6 +65,7 @@ private:
   void wait_for_something();
   void read_output(Fd& pipe, LogSource source);
   void accept_client();
+  void say_where_it_stands();
   void read_client(Client& client);
   void obey(const Order& order);
   void freeze(bool frozen);
@@ -180,6 +181,7 @@ Status Supervisor::start_job() {
   if (setup_) setup_->leave();
   ZED_CHECK(start(launch_.request.argv));
   if (launch_.request.time_left) time_out_at_ = started_ + *launch_.request.time_left;
+  if (setup_) say_where_it_stands();  // else nobody can have connected yet
   return {};
 }
 
@@ -273,8 +275,14 @@ void Supervisor::accept_client() {
   Fd socket = net::accept_now(control_.get());
   if (!socket || clients_.size() >= most_clients) return;
   clients_.push_back({std::move(socket), {}});
-  // One that waits for its setup can be stopped like one that runs.
-  if (job_ > 0 || stage_ == Stage::turn) tell_all(StartedReport{job_ > 0 ? job_ : ::getpid()});
+  say_where_it_stands();
+}
+
+void Supervisor::say_where_it_stands() {
+  if (stage_ != Stage::job)
+    tell_all(SetupReport{});
+  else if (job_ > 0)
+    tell_all(StartedReport{job_});
 }
 
 void Supervisor::read_client(Client& client) {

@@ -141,6 +141,8 @@ std::string describe(const agent::Event& event) {
                                           e.result.error().describe());
           },
           [](const agent::AttemptStarted& e) { return "attempt started: " + outcome(e.result); },
+          [](const agent::SetupBegan& e) { return "setup of " + short_id(e.job.str()) + " began"; },
+          [](const agent::JobBegan& e) { return "job " + short_id(e.job.str()) + " began"; },
           [](const agent::AttemptExited& e) {
             return fmt::format("attempt exited {} {}", e.generation.brief(),
                                to_string(e.exit.kind));
