@@ -61,6 +61,49 @@ TEST(Code, OfTheSameContentIsStoredOnce) {
   EXPECT_EQ(code_on(world, "server").front(), code_dataset(*world.job("first").job.content).str());
 }
 
+/// Its first attempt has to wait: all nodes are cordoned.
+Value submit_and_wait(World& world) {
+  for (const char* node : {"server", "laptop"})
+    world.must(api::SetNodeDuty{node, api::NodeDuty::cordon});
+  world.pass(seconds(2));
+  auto reply = world.dispatch("first");
+  EXPECT_TRUE(reply);
+  EXPECT_EQ(world.show("first"), "pending");
+  return reply.value_or(Value::map());
+}
+
+TEST(Code, IsOnTwoMachinesBeforeASubmitIsSafe) {
+  World world = lab();
+  const Value reply = submit_and_wait(world);
+  EXPECT_TRUE(*reply.find("safe")->as_bool());
+  EXPECT_EQ(code_on(world, "server").size(), 1U);
+  EXPECT_EQ(code_on(world, "laptop").size(), 1U);
+}
+
+TEST(Code, ThatIsOnOneMachineMakesItsJobNotSafe) {
+  World world = lab();
+  world.agent("laptop").swallows.insert("receive-snapshot");
+  const Instant before = world.now().monotonic;
+  const Value reply = submit_and_wait(world);
+  EXPECT_FALSE(*reply.find("safe")->as_bool());
+  EXPECT_LT(world.now().monotonic - before, seconds(4)) << "nobody waits for it";
+  EXPECT_EQ(code_on(world, "laptop").size(), 0U);
+}
+
+TEST(Code, IsCopiedAgainWhenANodeThatHadItIsLost) {
+  World world("server: A100/80 x8; laptop:; third:", testing::node("server"));
+  world.contents = {{"./src", 1}};
+  EXPECT_TRUE(world.apply(cluster));
+  world.must(api::SetNodeDuty{"third", api::NodeDuty::cordon});
+  submit_and_wait(world);
+  const std::string second = code_on(world, "laptop").empty() ? "third" : "laptop";
+  const std::string other = second == "laptop" ? "third" : "laptop";
+  EXPECT_EQ(code_on(world, other).size(), 0U);
+  world.goes_silent(second);
+  world.pass(minutes(2));
+  EXPECT_EQ(code_on(world, other).size(), 1U);
+}
+
 TEST(Code, ThatChangedIsAnother) {
   World world = lab();
   dispatch(world, "first");

@@ -71,7 +71,7 @@ std::string reason_of(const Machine& m, const DesiredJob& job, bool got_anywhere
     return reason;
   }
   if (state == JobState::failed) return "time-out: " + exit.words;
-  if (state == JobState::succeeded) return "ended with success";
+  if (state == JobState::succeeded) return {};  // the state says it all
   return job.wanted_why.empty() ? exit.words : job.wanted_why;
 }
 
@@ -94,8 +94,8 @@ void count_success(Machine& m, DesiredJob& job, const NodeName& node, const Atte
     verdict.back->fork.at = m.now.wall;
     verdict.back->branch_uuid = m.fresh<DatasetId>();
   }
-  Outcome outcome{JobState::succeeded, "ended with success", attempt.generation, m.now.wall};
-  if (verdict.back) outcome.reason += " on " + node.str() + ", which had been lost";
+  Outcome outcome{JobState::succeeded, "", attempt.generation, m.now.wall};
+  if (verdict.back) outcome.reason = "on " + node.str() + ", which had been lost";
   m.record(Finished{job.job.id, outcome, verdict.back, node});
 }
 

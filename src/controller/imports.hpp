@@ -52,6 +52,11 @@ std::optional<Input> pinned_input(Machine& m, const DesiredJob& job, const Input
                                   const NodeName& node);
 /// "datasets/digits@v2", for people; the snapshot's identity where no node has it.
 std::string shown_input(const Machine& m, const Input& input);
+/// Whether nothing of the job's code is on one machine only: two nodes have it, or the job has
+/// begun and has it among its own files.
+bool is_code_safe(const Machine& m, const DesiredJob& job);
+/// Has code that its first attempt will begin with copied to a second node.
+void keep_code(Machine& m, const DesiredJob& job);
 /// Destroys submitted code that no job needs any more, some minutes after the last one did.
 void collect_code(Machine& m);
 

@@ -142,6 +142,19 @@ TEST(Story, NothingIsActedOnBeforeItIsDurable) {
   EXPECT_EQ(world.show("finetune"), "running on server");
 }
 
+TEST(Story, AnOrderIsAnsweredSafeWhereTheSecondNodeConfirmsIt) {
+  World world = lab("laptop");
+  world.pass(seconds(5));
+  ASSERT_EQ(world.state().desired().second.str(), "server");
+  Value reply = world.dispatch("finetune").value();
+  EXPECT_TRUE(*reply.find("safe")->as_bool());
+  world.agent("server").swallows.insert("journal-records");
+  const Instant before = world.now().monotonic;
+  reply = world.dispatch("other").value();
+  EXPECT_FALSE(*reply.find("safe")->as_bool());
+  EXPECT_LE(world.now().monotonic - before, seconds(1)) << "nobody waits long for it";
+}
+
 TEST(Story, AForkWaitsUntilItIsOnTheSecondNode) {
   World world = lab("laptop");
   world.dispatch("finetune").value();

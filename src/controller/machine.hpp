@@ -32,6 +32,10 @@ struct WaitingRequest {
   std::optional<LinkId> link;  ///< fails when this connection goes, unless it persists
   Instant deadline;
   std::string what;  ///< "import /data/llama as models/llama on server"
+  /// With `seq`: whether what was decided is on two machines. Waited for a moment once it is
+  /// durable, so that an answer does not say of what is under way that it is not there.
+  std::function<bool(const Machine&)> is_safe;
+  std::optional<Instant> safe_by;  ///< the end of that moment
   /// The answer once what it waits for has come; `outcome` is set if that was a need.
   std::function<Result<Value>(Machine&, const NeedOutcome* outcome)> answer;
   /// Set instead if a node's NodeAnswer of the number `log_page` is waited for.

@@ -55,6 +55,22 @@ template <class Reply> Reply reply_of(const Value& value) {
   return reply ? *reply : Reply{};
 }
 
+TEST(Models, AMisnamedOneIsToldTheRuleOfItsName) {
+  World world = lab();
+  for (const char* name : {"a b", "models/x", "-x", "", "x@1"}) {
+    auto refused = world.ask(add(name));
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::invalid) << name;
+    EXPECT_THAT(refused.error().message, HasSubstr("is no name of a model")) << name;
+    EXPECT_THAT(refused.error().hint, HasSubstr("letters, digits")) << name;
+    EXPECT_EQ(refused.error().describe().find("dataset"), std::string::npos) << name;
+  }
+  auto refused = world.ask(add("llama", "1 beta"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("\"1 beta\" is no version of a model"));
+  EXPECT_TRUE(world.ask(add("llama:8b", "1.0-beta")));
+}
+
 TEST(Models, MemoryByPartsAndWhereItFits) {
   World world = lab();
   world.must(add("llama"));

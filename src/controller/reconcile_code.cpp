@@ -7,6 +7,7 @@
 
 #include "controller/copies.hpp"
 #include "controller/imports.hpp"
+#include "repl/targets.hpp"
 
 namespace zed::controller {
 namespace {
@@ -24,6 +25,30 @@ std::optional<PlanStep> packing(Machine& m, const std::string& folder, const Nod
 bool is_packing(const PlanStep& step) {
   const auto* import = std::get_if<ImportFiles>(&step.action);
   return import != nullptr && import->dataset.str() == code_root;
+}
+
+/// Whether its first attempt still takes its files from the stored code.
+bool awaits_code(const Machine& m, const DesiredJob& job) {
+  if (!job.job.code || !job.job.content || job.begins || job.is_over()) return false;
+  const Dataset* files = job.home.empty() ? nullptr : m.fleet.copy(job.home, job.dataset_uuid());
+  return files == nullptr || files->snapshots.empty();
+}
+
+/// Nodes that have it and are not lost.
+std::vector<NodeName> code_holders(const Machine& m, const CheckpointId& content) {
+  std::vector<NodeName> found;
+  const DatasetId uuid{content.bytes};
+  for (const NodeName& node : m.fleet.holders(uuid))
+    if (!m.fleet.is_lost(node) && m.fleet.copy(node, uuid)->find(content) != nullptr)
+      found.push_back(node);
+  return found;
+}
+
+bool is_code_under_way(const Machine& m, const DatasetId& uuid) {
+  const auto& nodes = m.fleet.view().nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+    return m.steps.is_live(copy_need(uuid, node.first));
+  });
 }
 
 std::set<DatasetId> named_code(const Machine& m) {
@@ -84,6 +109,29 @@ void note_packed(Machine& m, const NeedOutcome& outcome) {
     m.tell_once("other code " + job->job.id.str(), "job", "job " + job->job.name.str(),
                 "the code that it was submitted with is on no node any more, and " +
                     *job->job.code + " has changed since");
+}
+
+bool is_code_safe(const Machine& m, const DesiredJob& job) {
+  return !awaits_code(m, job) || code_holders(m, *job.job.content).size() > 1;
+}
+
+void keep_code(Machine& m, const DesiredJob& job) {
+  if (!awaits_code(m, job)) return;
+  const auto holders = code_holders(m, *job.job.content);
+  // Of none it is packed anew; where the job is placed it goes anyway.
+  if (holders.size() != 1 || (job.placed && job.placed->node != holders.front())) return;
+  const DatasetId uuid{job.job.content->bytes};
+  if (is_code_under_way(m, uuid)) return;
+  const Dataset& copy = *m.fleet.copy(holders.front(), uuid);
+  repl::CopyRequest request;
+  request.dataset = copy.name;
+  request.uuid = uuid;
+  request.home = holders.front();
+  request.size = copy.used;
+  const auto targets = repl::choose_copy_targets(m.fleet.view(), request).nodes;
+  if (!targets.empty())
+    bring(m, uuid, holders.front(), targets.front(), job.job.id,
+          "the code of job " + job.job.name.str() + " is to be on two machines");
 }
 
 const Input* find_pin(const Job& job, const DatasetName& data) {
@@ -148,6 +196,8 @@ std::string shown_input(const Machine& m, const Input& input) {
 void collect_code(Machine& m) {
   if (m.now.monotonic < m.next_look_at_code) return;
   m.next_look_at_code = m.now.monotonic + look_at_code_every;
+  for (const auto& [id, job] : m.desired.jobs)
+    keep_code(m, job);  // a node that had it may be gone
   for (const auto& [id, live] : m.steps.all())
     if (is_packing(live.step)) return;
   const auto named = named_code(m);

@@ -85,8 +85,7 @@ bool adopt_dataset(Machine& m, DesiredJob& job, const NodeName& node, const Data
   m.tell("job", "job " + job.job.name.str(),
          "its dataset on " + node.str() + ", made under a former controller, was adopted");
   if (ended_well(copy, *generation)) {
-    Outcome outcome{JobState::succeeded, "ended with success under a former controller",
-                    *generation, m.now.wall};
+    Outcome outcome{JobState::succeeded, "under a former controller", *generation, m.now.wall};
     m.record(Finished{id, outcome, std::nullopt, {}});
   }
   return true;
@@ -171,7 +170,8 @@ void publish_state(Machine& m, const DesiredJob& job) {
   if (!is_new && shown->second == state) return;
   shown->second = state;
   std::string where = job.placed ? " on " + job.placed->node.str() : "";
-  std::string why = job.outcome ? ": " + job.outcome->reason : "";
+  const bool has_reason = job.outcome && !job.outcome->reason.empty();
+  std::string why = has_reason ? ": " + job.outcome->reason : "";
   m.tell("job", "job " + job.job.name.str(), std::string(to_string(state)) + where + why);
 }
 
@@ -209,6 +209,7 @@ void reconcile_job(Machine& m, const JobId& id) {
   if (!m.journal.is_durable(job->changed_seq)) return;  // adopted
   set_homes(m, *job);
   decide(m, *job);
+  keep_code(m, *job);
   keep_copies(m, *job);
   publish_state(m, *job);
 }

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from support import ERROR, NOT_FOUND, ONE, FleetCase
+from support import ERROR, NOT_FOUND, ONE, TWO, FleetCase, wait_for
 
 # A program that setup installs, as pip would, and a mark outside for each time that it ran.
 INSTALL = """
@@ -81,6 +81,63 @@ class Setup(CodeCase):
         done = self.fleet.zedctl("dispatch", "slow", "--wait", status=ERROR)
         self.assertIn("setup: ran out of its time limit", done.stdout + done.stderr)
         self.assertEqual(self.fleet.node_status("alpha"), "up")  # nobody holds it against the node
+
+
+    def slow(self):
+        """The text of a job whose setup ends once the marks are there."""
+        return self.job("slow", '["true"]', f"while [ ! -e {self.marks} ]; do sleep 0.05; done")
+
+    def wait_for_setup(self):
+        self.fleet.do("dispatch", "slow")
+        wait_for("the setup to begin", lambda: "zed: setup:" in self.fleet.zedctl("logs", "slow").stdout)
+        row = self.fleet.job("slow")
+        self.assertEqual(row["state"], "preparing", row)
+        self.assertTrue(row["reason"].startswith("setup: while"), row)
+
+    def test_its_job_is_preparing_and_not_running(self):
+        self.apply(self.slow())
+        self.wait_for_setup()
+        self.assert_says(self.fleet.do("jobs"), "preparing", "setup: while")
+        pid = self.fleet.pid("alpha")
+        self.fleet.kill("alpha")  # the agent that comes after it hears the same
+        self.fleet.up()
+        self.assertNotEqual(self.fleet.pid("alpha"), pid)
+        wait_for("alpha to be up", lambda: self.fleet.node_status("alpha") == "up")
+        self.assertEqual(self.fleet.state("slow"), "preparing")
+        self.marks.touch()
+        self.fleet.wait_state("succeeded", "slow")
+        self.assertEqual(self.fleet.job("slow")["attempt"], 1)
+
+    def test_a_stop_during_it(self):
+        self.apply(self.slow())
+        self.wait_for_setup()
+        self.fleet.do("stop", "slow")
+        self.fleet.wait_state("stopped", "slow")
+        self.marks.touch()
+        self.fleet.do("resume", "slow")
+        self.fleet.wait_state("succeeded", "slow")
+
+
+class OnTwoMachines(CodeCase):
+    nodes = TWO
+
+    def test_a_submit_is_safe_once_its_code_is_on_both(self):
+        self.apply('job :waits do\n code "./src"\n run ["cat", "version"]\n end')
+        wait_for("the journal to be on two", lambda: self.fleet.ask("status")["safe"])
+        for node in ("alpha", "beta"):
+            self.fleet.do("cordon", node)  # so that no start brings it there
+        self.fleet.do("dispatch", "waits")
+        wait_for("the submit to be safe", lambda: self.fleet.job("waits")["safe"])
+        (code,) = [row for row in self.fleet.ask("datasets", "--all")["datasets"] if row["type"] == "code"]
+        self.assertEqual({copy["node"] for copy in code["copies"]}, {"alpha", "beta"})
+        self.fleet.do("uncordon", "alpha")
+        self.fleet.wait_state("succeeded", "waits")
+
+    def test_an_order_says_nothing_of_copies_that_are_there(self):
+        self.apply(self.shell("plain", "echo hello"))
+        wait_for("the journal to be on two", lambda: self.fleet.ask("status")["safe"])
+        done = self.fleet.do("dispatch", "plain")
+        self.assertNotIn("not yet copied", done.stdout)
 
 
 class CodeAndData(CodeCase):

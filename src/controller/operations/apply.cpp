@@ -96,10 +96,13 @@ void handle(const Asked& asked, const api::Apply& op) {
     m.applied_is_known = false;
     asked.audit("cluster " + m.desired.applied->cluster.name, "applied");
   }
-  asked.reply_when_durable([reply](Machine& machine) -> Result<Value> {
+  const auto is_safe = [](const Machine& machine) {
+    return machine.journal.is_stored(machine.applied_seq);
+  };
+  asked.reply_when_safe(is_safe, [reply, is_safe](Machine& machine) -> Result<Value> {
     api::ApplyReply done = reply;
     done.revision = machine.desired.revision;
-    done.safe = machine.journal.is_stored(machine.applied_seq);
+    done.safe = is_safe(machine);
     return api::encode_reply(done);
   });
 }

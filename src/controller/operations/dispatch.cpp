@@ -212,7 +212,8 @@ Result<Value> dispatched(Machine& m, const std::vector<JobId>& ids) {
 /// Answers if the same submit came before: its answer was lost.
 bool was_submitted(const Asked& asked, const JobId& id) {
   if (asked.m.desired.find(id) == nullptr) return false;
-  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, {id}); });
+  asked.reply_when_safe(safe_when(id),
+                        [id](Machine& machine) { return dispatched(machine, {id}); });
   return true;
 }
 
@@ -224,7 +225,8 @@ void submit(const Asked& asked, const DesiredJob& job) {
                                             "more than 200 KiB");
   asked.m.record(record);
   asked.audit("job " + job.job.name.str(), "dispatched");
-  asked.reply_when_durable([id](Machine& machine) { return dispatched(machine, {id}); });
+  asked.reply_when_safe(safe_when(id),
+                        [id](Machine& machine) { return dispatched(machine, {id}); });
 }
 
 /// The folder of code as it is now becomes a dataset, and only then there is a job: what is edited
@@ -282,7 +284,8 @@ void submit_elements(const Asked& asked, const api::Dispatch& op, const DesiredJ
     m.record(record);
   asked.audit("job " + base.job.name.str(),
               "dispatched as an array of " + std::to_string(ids.size()));
-  asked.reply_when_durable([ids](Machine& machine) { return dispatched(machine, ids); });
+  asked.reply_when_safe(safe_when(ids.back()),
+                        [ids](Machine& machine) { return dispatched(machine, ids); });
 }
 
 /// One submit makes all jobs of an array or none. Their identities follow from the submit's, so
@@ -298,7 +301,8 @@ void submit_array(const Asked& asked, const api::Dispatch& op) {
     ids.push_back(element_id(first, i));
   auto was_there = [ids](const Asked& again) {
     if (again.m.desired.find(ids.back()) == nullptr) return false;
-    again.reply_when_durable([ids](Machine& machine) { return dispatched(machine, ids); });
+    again.reply_when_safe(safe_when(ids.back()),
+                          [ids](Machine& machine) { return dispatched(machine, ids); });
     return true;
   };
   if (was_there(asked)) return;

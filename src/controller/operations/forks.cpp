@@ -104,8 +104,9 @@ void record_fork(Machine& m, const Asked& asked, const DesiredJob& job, Decision
                                                 : "what was newer is kept as a branch"));
 }
 
-void reply_when_durable(const Asked& asked, const JobId& id, Decision decision, std::string note) {
-  asked.reply_when_durable(
+void reply_when_safe(const Asked& asked, const JobId& id, Decision decision, std::string note) {
+  asked.reply_when_safe(
+      safe_when(id),
       [id, decision = std::move(decision), note = std::move(note)](Machine& m) -> Result<Value> {
         api::ForkReply reply = reply_of(m, *m.desired.find(id), decision);
         if (!note.empty()) reply.note = reply.note.empty() ? note : note + "; " + reply.note;
@@ -138,7 +139,7 @@ void handle(const Asked& asked, const api::Rollback& op) {
   } else {
     m.record(WantedSet{id, Wanted::run, asked.by(), "", job->only});
   }
-  reply_when_durable(asked, id, std::move(decision), std::move(note));
+  reply_when_safe(asked, id, std::move(decision), std::move(note));
 }
 
 namespace {
@@ -192,7 +193,7 @@ void go_on(const Asked& asked, DesiredJob& job, const NodeName& on) {
   auto newest = newest_reachable(m, job);
   Decision decision;
   if (newest) decision.fork.from_name = newest->snapshot->name;
-  reply_when_durable(asked, id, std::move(decision), "");
+  reply_when_safe(asked, id, std::move(decision), "");
 }
 
 }  // namespace
@@ -216,7 +217,7 @@ void handle(const Asked& asked, const api::Resume& op) {
   const JobId id = job->job.id;
   record_fork(m, asked, *job, decision);
   m.record(WantedSet{id, Wanted::run, asked.by(), "resumed by " + asked.by(), *on});
-  reply_when_durable(asked, id, std::move(decision), "");
+  reply_when_safe(asked, id, std::move(decision), "");
 }
 
 }  // namespace zed::controller

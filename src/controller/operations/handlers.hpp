@@ -21,6 +21,10 @@ struct Asked {
   void refuse(Error error) const { m.answer(request, fail(std::move(error))); }
   /// Answers with the job's row and what `make` adds once all records so far are durable.
   void reply_when_durable(std::function<Result<Value>(Machine&)> make) const;
+  /// The same for an answer that says whether it is safe: a second node that is there gets a moment
+  /// to confirm it.
+  void reply_when_safe(std::function<bool(const Machine&)> is_safe,
+                       std::function<Result<Value>(Machine&)> make) const;
   /// Answers by the outcome of a need; fails when `node`'s connection goes or time is up.
   void reply_on_need(const std::string& need, const NodeName& node, Millis within, std::string what,
                      std::function<Result<Value>(Machine&, const NeedOutcome&)> make) const;

@@ -20,11 +20,21 @@ Result<DatasetName> dataset_for(const Machine& m, const std::string& name) {
     if (const DeclaredModel* declared =
             m.desired.applied->cluster.find_model(ModelName(std::string(name))))
       return declared->dataset;
-  ZED_TRY(auto dataset, DatasetName::parse("models/" + name));
-  if (name.find('/') != std::string::npos)
-    return fail(ErrorCode::invalid, "the model name " + percent_encode(name) + " has a '/'",
-                "a model's name is one word");
-  return dataset;
+  auto dataset = DatasetName::parse("models/" + name);
+  if (dataset && name.find('/') == std::string::npos) return *dataset;
+  return fail(ErrorCode::invalid,
+              "\"" + percent_encode(name.substr(0, 80)) + "\" is no name of a model",
+              "one word of letters, digits, '_', '-', '.' and ':', not beginning with '-' or '.'");
+}
+
+/// What a person says of the files, part of the name of a later version's dataset.
+Status check_version(const std::string& version) {
+  if (version.empty() ||
+      (version.find('/') == std::string::npos && DatasetName::parse("models/m.v" + version)))
+    return {};
+  return fail(ErrorCode::invalid,
+              "\"" + percent_encode(version.substr(0, 80)) + "\" is no version of a model",
+              "one word of letters, digits, '_', '-', '.' and ':': --version 2, --version 1.0-rc1");
 }
 
 Result<NodeName> node_for(const Machine& m, const std::string& typed) {
@@ -45,6 +55,7 @@ Result<NodeName> node_for(const Machine& m, const std::string& typed) {
 Result<NewModel> new_model(const Machine& m, const std::string& name, const std::string& version,
                            bool may_be_next) {
   ZED_TRY(DatasetName dataset, dataset_for(m, name));
+  ZED_CHECK(check_version(version));
   std::int64_t next = 1;
   bool is_new = true;
   for (const api::ModelRow& row : models_reply(m).models) {

@@ -13,6 +13,15 @@ namespace {
 
 constexpr std::size_t most_waiting = 10'000;
 constexpr Millis journal_patience = seconds(30);
+/// A second node confirms within milliseconds; nobody waits long for one that does not.
+constexpr Millis safe_patience{400};
+
+/// Whether what the request decided can be answered now that it is durable.
+bool is_settled(const Machine& m, WaitingRequest& waiting) {
+  if (!waiting.is_safe || !m.journal.has_second() || waiting.is_safe(m)) return true;
+  if (!waiting.safe_by) waiting.safe_by = m.now.monotonic + safe_patience;
+  return *waiting.safe_by <= m.now.monotonic;
+}
 
 }  // namespace
 
@@ -25,6 +34,12 @@ void Asked::reply_when_durable(std::function<Result<Value>(Machine&)> make) cons
     return make(machine);
   };
   m.waiting.emplace(request, std::move(waiting));
+}
+
+void Asked::reply_when_safe(std::function<bool(const Machine&)> is_safe,
+                            std::function<Result<Value>(Machine&)> make) const {
+  reply_when_durable(std::move(make));
+  m.waiting.at(request).is_safe = std::move(is_safe);
 }
 
 void Asked::reply_on_need(const std::string& need, const NodeName& node, Millis within,
@@ -103,8 +118,9 @@ void on_requested(Machine& m, RequestId request, const api::Request& operation,
 
 void answer_durable(Machine& m) {
   std::vector<RequestId> done;
-  for (const auto& [request, waiting] : m.waiting)
-    if (waiting.seq > 0 && m.journal.is_durable(waiting.seq)) done.push_back(request);
+  for (auto& [request, waiting] : m.waiting)
+    if (waiting.seq > 0 && m.journal.is_durable(waiting.seq) && is_settled(m, waiting))
+      done.push_back(request);
   for (RequestId request : done) {
     WaitingRequest waiting = std::move(m.waiting.at(request));
     m.waiting.erase(request);

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "controller/imports.hpp"
 #include "controller/timelines.hpp"
 
 namespace zed::controller {
@@ -23,6 +24,8 @@ std::string reason_of(const Machine& m, const DesiredJob& job) {
   const Attempt* attempt = visible_attempt(m, job);
   bool heard = attempt != nullptr && !m.fleet.is_lost(job.placed->node);
   if (heard && job.wanted != Wanted::run) return job.wanted_why;
+  if (heard && attempt->phase == AttemptPhase::starting && job.job.setup)
+    return "setup: " + *job.job.setup;
   if (heard) return job.placed->why;
   return waits != m.waits_for.end() ? waits->second : "";
 }
@@ -51,7 +54,7 @@ const Snapshot* newest_known(const Machine& m, const DesiredJob& job) {
 }  // namespace
 
 bool is_safe(const Machine& m, const DesiredJob& job) {
-  return m.journal.is_stored(job.changed_seq);
+  return m.journal.is_stored(job.changed_seq) && is_code_safe(m, job);
 }
 
 std::map<std::string, std::string> metrics_of(const Snapshot& snapshot) {

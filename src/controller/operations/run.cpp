@@ -187,7 +187,7 @@ Result<Value> submitted(Machine& m, const JobId& id) {
 /// Answers if the same submit came before: its answer was lost.
 bool was_submitted(const Asked& asked, const JobId& id) {
   if (asked.m.desired.find(id) == nullptr) return false;
-  asked.reply_when_durable([id](Machine& machine) { return submitted(machine, id); });
+  asked.reply_when_safe(safe_when(id), [id](Machine& machine) { return submitted(machine, id); });
   return true;
 }
 
@@ -203,7 +203,7 @@ void submit(const Asked& asked, const DesiredJob& job) {
                                             "more than 200 KiB");
   asked.m.record(record);
   asked.audit("job " + job.job.name.str(), "run");
-  asked.reply_when_durable([id](Machine& machine) { return submitted(machine, id); });
+  asked.reply_when_safe(safe_when(id), [id](Machine& machine) { return submitted(machine, id); });
 }
 
 Result<NodeName> code_node(const Machine& m, const api::RunJob& op) {
