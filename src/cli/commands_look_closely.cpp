@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/orders.hpp"
 #include "cli/typed.hpp"
@@ -26,9 +29,29 @@ std::string metrics_csv(const api::MetricsReply& reply) {
   return text;
 }
 
+/// Refuses if one of the metrics that were asked for is not among what came.
+Status all_are_there(const api::ReadMetrics& question, const std::string& json) {
+  if (question.names.empty()) return {};
+  ZED_TRY(auto reply, http::Client::read_reply<api::MetricsReply>(json));
+  std::vector<std::string> known = reply.other_names, missing;
+  for (const MetricSeries& series : reply.series)
+    known.push_back(series.name);
+  for (const std::string& name : question.names)
+    if (std::find(known.begin(), known.end(), name) == known.end()) missing.push_back(name);
+  if (missing.empty()) return {};
+  std::sort(known.begin(), known.end());
+  const auto nearest = nearest_word(missing.front(), known);
+  return fail(ErrorCode::not_found, reply.job + " has logged no " + join(missing, ", "),
+              known.empty() ? "it has logged nothing yet: zed.log(step=…, loss=…) in its script"
+                            : "it logs " + join(known, ", ") +
+                                  (nearest ? "; did you mean " + *nearest + "?" : ""));
+}
+
 Result<std::string> metrics_text(Context& context, const api::ReadMetrics& question) {
   ZED_TRY(http::Client * client, context.client());
   ZED_TRY(std::string json, client->call_text(api::ReadMetrics::tag, to_value(question)));
+  // Who watches waits for what is not there yet.
+  if (!context.options().watch) ZED_CHECK(all_are_there(question, json));
   if (context.options().json) return json;
   ZED_TRY(auto reply, http::Client::read_reply<api::MetricsReply>(json));
   return context.options().csv ? metrics_csv(reply) : render(reply, context.view());

@@ -536,6 +536,29 @@ TEST_F(Daily, MetricsAsRows) {
   EXPECT_EQ(controller_.requests<api::ReadMetrics>().back().checkpoint, "@epoch-2");
 }
 
+TEST_F(Daily, AMetricThatNobodyLoggedIsNotFound) {
+  api::MetricsReply reply;
+  reply.job = "train";
+  reply.other_names = {"loss", "accuracy"};
+  controller_.answer("metrics", reply);
+  const Outcome ran = run({"metrics", "train", "los"});
+  EXPECT_EQ(ran.status, 4);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr("train has logged no los"));
+  EXPECT_THAT(ran.err, HasSubstr("it logs accuracy, loss; did you mean loss?"));
+  const Outcome json = run({"metrics", "train", "los", "--json"});
+  EXPECT_EQ(json.status, 4);
+  EXPECT_THAT(json.out, HasSubstr("\"code\":\"not_found\""));
+  reply.series = {series({1, 2}, {0.5, 0.25})};
+  reply.other_names.erase(reply.other_names.begin());
+  controller_.answer("metrics", reply);
+  EXPECT_EQ(run({"metrics", "train", "loss"}).status, 0);
+  EXPECT_EQ(run({"metrics", "train", "loss", "los"}).status, 4);
+  controller_.answer("metrics", api::MetricsReply{});
+  EXPECT_EQ(run({"metrics", "train", "loss"}).status, 4);
+  EXPECT_EQ(run({"metrics", "train"}).status, 0);
+}
+
 TEST_F(Daily, DiffShowsTextsOfWhatDiffers) {
   api::DiffReply reply;
   reply.a = {"server", "jobs/train", "@epoch-1"};

@@ -320,17 +320,34 @@ Result<bool> stop_fleet(const DevFleet& fleet) {
   return all;
 }
 
+/// A fleet of which a daemon could not start leaves no half of itself behind: its processes end,
+/// and the folder is what it was before, `former` or none.
+void take_back(const DevFleet& fleet, const Result<DevFleet>& former) {
+  (void)stop_fleet(fleet);  // what does not end is named by `dev status`
+  forget_current(fleet.folder);
+  ::unlink(fleet.socket.c_str());
+  if (former)
+    (void)save_fleet(*former);
+  else
+    forget_fleet(fleet.folder);
+}
+
 }  // namespace
 
 Result<ExitCode> carry_out(Context& context, const DevUp& command) {
   const fs::path folder = folder_of(command.folder, false);
   ZED_CHECK(net::make_private_folder(folder));
   ZED_TRY(net::Fd lock, lock_folder(folder));
+  const auto former = load_fleet(folder);
   ZED_TRY(DevFleet fleet, fleet_for(command, folder));
   ZED_CHECK(prepare(fleet));
   const std::size_t before = running_of(fleet).size();
   ZED_CHECK(set_current(folder));
-  ZED_CHECK(start_fleet(context, fleet));
+  if (auto started = start_fleet(context, fleet); !started) {
+    // Of a fleet that ran, or is only slow, nothing is stopped.
+    if (before == 0 && started.error().code == ErrorCode::unavailable) take_back(fleet, former);
+    return fail(std::move(started).error());
+  }
   if (context.options().json) {
     context.print(to_json(fleet_value(fleet)) + "\n");
     return ExitCode::done;

@@ -170,6 +170,10 @@ Status save_fleet(const DevFleet& fleet) {
                                   to_json_pretty(to_value(fleet)));
 }
 
+void forget_fleet(const fs::path& folder) {
+  ::unlink((folder / "fleet.json").c_str());
+}
+
 fs::path default_folder() {
   if (std::string named = environment("ZED_DEV_DIR"); !named.empty()) return named;
   if (std::string state = environment("XDG_STATE_HOME"); !state.empty())

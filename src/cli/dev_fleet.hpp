@@ -85,6 +85,8 @@ Status check_profile(DevFleet& fleet);
 Result<DevFleet> load_fleet(const std::filesystem::path& folder);
 /// Writes fleet.json durably.
 Status save_fleet(const DevFleet& fleet);
+/// Removes fleet.json: from then on there is no fleet in the folder.
+void forget_fleet(const std::filesystem::path& folder);
 
 /// $ZED_DEV_DIR, else $XDG_STATE_HOME/zed-dev, else ~/.local/state/zed-dev, else under the runtime
 /// folder.

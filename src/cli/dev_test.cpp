@@ -147,8 +147,20 @@ TEST_F(Dev, ADaemonThatEndsSaysWhy) {
   EXPECT_EQ(failed.status, 1);
   EXPECT_THAT(failed.err, HasSubstr("port in use"));
   EXPECT_THAT(failed.err, HasSubstr("log/b.log"));
+  EXPECT_FALSE(alive("controller") || alive("a") || alive("b"));
+  EXPECT_EQ(run({"dev", "status", "--dir", dir()}).status, 4);
+  EXPECT_EQ(run({"nodes"}).status, 1) << "zedctl goes to no half of a fleet";
   fs::remove(state("b") / "fail");
   EXPECT_EQ(up().status, 0);
+}
+
+TEST_F(Dev, OneThatCannotStartLeavesAFleetThatRunsAlone) {
+  ASSERT_EQ(up().status, 0);
+  ASSERT_EQ(run({"dev", "kill", "b"}).status, 0);
+  std::ofstream(state("b") / "fail") << "";
+  EXPECT_EQ(up().status, 1);
+  EXPECT_TRUE(alive("controller") && alive("a"));
+  EXPECT_EQ(run({"nodes"}).status, 0);
 }
 
 TEST_F(Dev, AStalePidFileIsNobody) {

@@ -150,12 +150,16 @@ std::string render(const api::NodesReply& reply, const View& view) {
   const std::size_t narrow = columns.size();
   for (const char* header :
        {"OS", "CPUS", "MEMORY", "POWER", "DATA ADDRESS", "SENDS TO", "LABELS", "VERSION"})
-    columns.push_back({header, Align::left, true});
+    columns.push_back({header, Align::left, true, true});
   Table table(columns);
   for (const api::NodeRow& row : reply.nodes)
     add_row(table, row, view);
   if (!view.wide) table.keep(narrow);
   std::string text = table.render(view);
+  if (const std::size_t left_out = table.left_out(view); view.wide && left_out > 0)
+    text += styled(plural(left_out, "column") + " more in a wider terminal, or by -o csv",
+                   Style::faint, view) +
+            "\n";
   for (const api::NodeRow& row : reply.nodes) {
     for (const std::string& difference : row.differences)
       text +=

@@ -126,9 +126,17 @@ Table checkpoint_table() {
                 {"ID"}});
 }
 
+/// In the words of the state that follows from it: "exit-code" is said by its property only.
+std::string ending_of(const std::string& closing) {
+  return closing == to_string(ExitRecord::Kind::success)
+             ? std::string(to_string(JobState::succeeded))
+             : closing;
+}
+
 void add_row(Table& table, const api::CheckpointRow& row, const View& view) {
   std::string what = metrics_of(row.metrics);
-  if (!row.closing.empty()) what = "closing: " + row.closing + (what.empty() ? "" : ", " + what);
+  if (!row.closing.empty())
+    what = "closing: " + ending_of(row.closing) + (what.empty() ? "" : ", " + what);
   const char* by = row.name == property::submitted ? "as submitted" : "taken by hand";
   if (row.closing.empty() && !row.seq) what = by + (what.empty() ? "" : ", " + what);
   table.add({at(row.name), row.seq ? std::to_string(*row.seq) : "",

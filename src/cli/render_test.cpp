@@ -330,6 +330,14 @@ TEST(Render, NeverWiderThanTheTerminal) {
   }
 }
 
+TEST(Render, NodesWithAllThereIsToSayFitTheTerminalToo) {
+  View view = wide();
+  for (view.width = 80; view.width <= 240; view.width += 20)
+    EXPECT_LE(widest(render(fleet(), view)), view.width);
+  view.width = 100;
+  expect_golden("nodes_wide_100", render(fleet(), view));
+}
+
 TEST(Render, HostileNamesStayText) {
   api::JobRow job = finetune();
   job.name = "x\x1b[2J\x1b]0;owned\x07\r\n\xff\xe2\x80\xae y";

@@ -63,6 +63,15 @@ std::vector<std::size_t> Table::fitted_widths(const View& view) const {
   return widths;
 }
 
+std::size_t Table::left_out(const View& view) const {
+  const std::vector<std::size_t> natural = natural_widths();
+  const std::vector<std::size_t> fitted = fitted_widths(view);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < fitted.size(); ++i)
+    count += fitted[i] == hidden && natural[i] != hidden ? 1 : 0;
+  return count;
+}
+
 bool Table::shrink_widest(std::vector<std::size_t>& widths, std::size_t floor) const {
   std::size_t widest = widths.size();
   for (std::size_t i = 0; i < widths.size(); ++i)

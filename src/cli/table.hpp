@@ -32,6 +32,8 @@ public:
   void add(std::vector<Cell> row);
   /// Leaves out every column after the first `count`.
   void keep(std::size_t count);
+  /// How many columns `render` leaves out for want of room, though they are not empty.
+  std::size_t left_out(const View& view) const;
   bool empty() const { return rows_.empty(); }
   /// The header and all rows, no trailing spaces, each line ended. A column that is empty in all
   /// rows is left out.

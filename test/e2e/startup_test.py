@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from support import BINARIES, DONE, ERROR, ONE, REFUSED, TWO, FleetCase, wait_for
+from support import BINARIES, DONE, ERROR, NOT_FOUND, ONE, REFUSED, TWO, FleetCase, wait_for
 
 
 class PortInUse(FleetCase):
@@ -167,7 +167,9 @@ class SecondStart(FleetCase):
             folder = self.folder / "other"
             done = self.fleet.zedctl("dev", "up", profile, "--dir", folder)
             self.assertNotEqual(done.returncode, DONE, text)
-            self.fleet.zedctl("dev", "down", "--dir", folder)
+            # Nothing of it is left: no process, no fleet.
+            self.fleet.zedctl("dev", "status", "--dir", folder, status=NOT_FOUND)
+            self.assertEqual(list(Path(folder).glob("**/*.sock")), [])
 
 
 if __name__ == "__main__":

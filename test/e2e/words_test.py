@@ -67,7 +67,7 @@ class CheckAndApply(FleetCase):
         self.fleet.do("apply", path, "--yes")
         self.fleet.do("plan", path)
         self.fleet.do("dispatch", "odd_job", "--wait")
-        self.assertEqual(self.fleet.log("odd-job"), ["a  b", "zed: finished"])
+        self.assertEqual(self.fleet.log("odd-job"), ["a  b", "zed: succeeded"])
         laid_out = self.fleet.do("fmt", path).stdout
         path.write_text(laid_out)
         self.fleet.do("fmt", path, "--check")
