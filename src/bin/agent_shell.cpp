@@ -16,6 +16,8 @@ constexpr Millis tick_every = Millis{250};
 // A probe costs the driver some work and us a process: often only while a job may break a GPU.
 constexpr Millis probe_busy = seconds(10);
 constexpr Millis probe_idle = seconds(60);
+// At boot a driver may be loaded after us: so many probes that found nothing come soon, too.
+constexpr int early_probes = 12;
 constexpr Millis sleep_that_counts = seconds(2);
 
 /// Where a store keeps a dataset may change; a takeover finds the journal's copy by this name.
@@ -205,13 +207,16 @@ void AgentShell::probe_in(Millis wait) {
 }
 
 void AgentShell::probe_gpus() {
-  bool busy = !state_.held_gpus().empty() || config_.facts.simulated;
-  probe_in(busy ? probe_busy : probe_idle);
+  const bool busy = !state_.held_gpus().empty() || config_.facts.simulated;
+  const bool early = fruitless_probes_ >= 0 && fruitless_probes_ < early_probes;
+  probe_in(busy || early ? probe_busy : probe_idle);
   take(agent::MemoryMeasured{free_memory(), {}, power_source("/")});
   if (probing_) return;  // one that hangs is given up by itself, in its own time
   using Probed = Result<std::vector<Gpu>>;
   auto done = [this](Probed probed) {
     probing_ = false;
+    const bool found = probed && !probed->empty();
+    if (fruitless_probes_ >= 0) fruitless_probes_ = found ? -1 : fruitless_probes_ + 1;
     if (!probed) return log_warning(probed.error().describe());
     take(agent::GpusProbed{std::move(*probed)});
     take(agent::MemoryMeasured{free_memory(), gpus_.loads(), power_source("/")});

@@ -37,14 +37,14 @@ struct AgentConfig {
   bool jobs_as_self = false;
   std::vector<ControllerAddress> controllers;
   std::optional<ControllerAddress> standby;  ///< dialled while none of `controllers` is there
-  bool follows = false;  ///< goes where the fleet says that its controller is
+  bool follows = false;                      ///< goes where the fleet says that its controller is
   beam::NodeOptions beam;
   stream::TransferOptions transfers;
   /// Of a machine that has joined; null: plain, on this machine.
   std::shared_ptr<net::Tls> tls;
   std::uint16_t http_port = 0;  ///< of controllers, with `tls`
-  std::string address;      ///< by which others reach this machine; empty: found out
-  std::string ssh = "ssh";  ///< the program that reaches machines without an agent
+  std::string address;          ///< by which others reach this machine; empty: found out
+  std::string ssh = "ssh";      ///< the program that reaches machines without an agent
 };
 
 class AgentShell {
@@ -94,6 +94,7 @@ private:
   net::Timer tick_timer_;
   net::Timer probe_timer_;
   bool probing_ = false;
+  int fruitless_probes_ = 0;   ///< since the start; -1 once a GPU was found
   std::int64_t slept_ms_ = 0;  ///< of the machine, since it started
   std::optional<proc::Attempts> attempts_;
   std::unique_ptr<stream::Transfers> transfers_;

@@ -122,6 +122,14 @@ class WholeCards(DetectedCase):
         self.allow(1)
         self.fleet.wait_state("succeeded")
 
+    def test_a_driver_that_is_loaded_after_the_agent_is_not_missed(self):
+        self.smi.cards()
+        self.fleet.up()
+        wait_for("a probe that finds nothing", (self.smi.folder / "asks").exists)
+        self.assertEqual(self.gpus(), [])
+        self.smi.cards(card(0, FIRST, "01"))
+        self.assertEqual(self.offered(), [FIRST])
+
     def test_shares_of_one_card_and_the_whole_other(self):
         self.smi.cards(card(0, FIRST, "01", used=8192), card(1, SECOND, "25"))
         self.smi.say("apps", f"{FIRST}, {os.getpid()}, worker, 8192\n")
