@@ -53,7 +53,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            total += float(loss)
+            total += loss.item()
         scheduler.step()
         zed.log(step=epoch, epoch=epoch, loss=total / len(batches))
         print(f"epoch {epoch} loss {total / len(batches):.4f}", flush=True)
