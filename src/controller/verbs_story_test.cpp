@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/json.hpp"
 #include "controller/lab_testing.hpp"
+#include "controller/operations/array.hpp"
 
 namespace zed::controller {
 namespace {
@@ -254,6 +257,19 @@ TEST(Array, OneSubmitMakesAJobOfEachCombination) {
   EXPECT_EQ(fourth.job.dataset.str(), "jobs/train-4");
   world.must(op);
   EXPECT_EQ(world.state().desired().jobs.size(), 6u) << "the same submit again";
+}
+
+TEST(Array, ElementsHaveIdentitiesOfTheirOwnThatTablesTellApart) {
+  JobId first;
+  first.bytes.fill(0xff);
+  std::set<JobId> ids;
+  std::set<std::size_t> hashes;
+  for (std::size_t position = 0; position < 1000; ++position) {
+    ids.insert(element_id(first, position));
+    hashes.insert(std::hash<JobId>{}(element_id(first, position)));
+  }
+  EXPECT_EQ(ids.size(), 1000u);
+  EXPECT_EQ(hashes.size(), 1000u);
 }
 
 TEST(Array, AllOrNothing) {
