@@ -8,4 +8,10 @@ Properties travelling_properties(const Snapshot& snapshot) {
   return properties;
 }
 
+bool is_about(const ReplicationPolicy& policy, const DatasetName& dataset) {
+  return policy.selects == ReplicationPolicy::Selects::prefix
+             ? dataset.is_under(policy.selector.str())
+             : dataset == policy.selector;
+}
+
 }  // namespace zed

@@ -5,6 +5,7 @@
 
 #include "base/describe.hpp"
 #include "base/text.hpp"
+#include "core/travelling.hpp"
 #include "plan/words.hpp"
 
 namespace zed::plan {
@@ -160,13 +161,6 @@ std::string policy_stays(const ReplicationPolicy& policy) {
   return "no longer replicated; the copies on " + join(targets, ", ") + " stay";
 }
 
-/// Whether a policy is about that dataset, wherever it is.
-bool is_about(const ReplicationPolicy& policy, const DatasetName& dataset) {
-  return policy.selects == ReplicationPolicy::Selects::prefix
-             ? dataset.is_under(policy.selector.str())
-             : dataset == policy.selector;
-}
-
 bool is_declared(const Cluster& cluster, const ReplicationPolicy& policy) {
   const auto about = [&policy](const auto& item) { return is_about(policy, item.dataset); };
   return std::any_of(cluster.models.begin(), cluster.models.end(), about) ||
@@ -182,13 +176,16 @@ std::string meant(const FleetView& view, const ReplicationPolicy& policy) {
   return "";
 }
 
+bool holds_any(const std::map<DatasetName, Dataset>& datasets, const ReplicationPolicy& policy) {
+  return std::any_of(datasets.begin(), datasets.end(),
+                     [&policy](const auto& entry) { return is_about(policy, entry.first); });
+}
+
 /// Where the datasets are that a policy is about, its source apart: "a, b".
 std::string elsewhere(const FleetView& view, const ReplicationPolicy& policy) {
   std::vector<std::string> holders;
   for (const auto& [node, datasets] : view.datasets)
-    if (std::any_of(datasets.begin(), datasets.end(),
-                    [&](const auto& entry) { return is_about(policy, entry.first); }))
-      holders.push_back(node.str());
+    if (holds_any(datasets, policy)) holders.push_back(node.str());
   return join(holders, ", ");
 }
 
@@ -198,9 +195,7 @@ void note_idle_policy(const Cluster& next, const FleetView& view, const Replicat
                       std::vector<Change>& changes) {
   const auto held = view.datasets.find(policy.source);
   if (held == view.datasets.end() || is_declared(next, policy)) return;
-  if (std::any_of(held->second.begin(), held->second.end(),
-                  [&](const auto& entry) { return is_about(policy, entry.first); }))
-    return;
+  if (holds_any(held->second, policy)) return;
   std::string text = "selects nothing: " + policy.source.str() + " has no dataset " +
                      policy.selector.str() + " or under it, and none is declared";
   if (const std::string others = elsewhere(view, policy); !others.empty())

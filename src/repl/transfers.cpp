@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/travelling.hpp"
 #include "repl/retention.hpp"
 
 namespace zed::repl {
@@ -124,10 +125,7 @@ PlanStep follow_home(const FleetView& view, const Transfer& transfer, const Cont
 }  // namespace
 
 bool selects(const ReplicationPolicy& policy, const Dataset& dataset) {
-  if (is_branch(dataset)) return false;
-  if (policy.selects == ReplicationPolicy::Selects::prefix)
-    return dataset.name.is_under(policy.selector.str());
-  return dataset.name == policy.selector;
+  return !is_branch(dataset) && is_about(policy, dataset.name);
 }
 
 std::optional<CheckpointId> snapshot_of(const ReplicationStep& step) {
