@@ -25,12 +25,21 @@ Result<Metadata> CatalogFile::load() {
   ZED_TRY(file_, disk::open_for_writing(root_, layout::catalog, false));
   whole_ = metadata.whole;
   size_ = metadata.size;
-  if (size_ < text.size()) {
-    log_warning("store: the last change of the catalog was cut off by a crash and never counted");
-    ZED_CHECK(disk::set_size(file_.get(), size_));
-    ZED_CHECK(disk::sync(file_.get()));
-  }
+  is_torn_ = size_ < text.size();
   return metadata;
+}
+
+std::optional<std::uint64_t> CatalogFile::torn_at() const {
+  return is_torn_ ? std::optional(size_) : std::nullopt;
+}
+
+Status CatalogFile::cut_torn_end() {
+  if (!is_torn_) return {};
+  log_warning("store: the last change of the catalog was cut off by a crash and never counted");
+  ZED_CHECK(disk::set_size(file_.get(), size_));
+  ZED_CHECK(disk::sync(file_.get()));
+  is_torn_ = false;
+  return {};
 }
 
 Status CatalogFile::replace(const std::string& pool, const Catalog& catalog) {

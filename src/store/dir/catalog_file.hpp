@@ -5,10 +5,11 @@
 // fsync, rename, fsync of the folder), so its length and the cost of an edit stay in proportion to
 // what the catalog holds.
 //
-// Only the last write can be torn by a crash, and nobody was told of it: it is cut off when the
-// file is read. Damage before a whole record is `corrupt`, never skipped.
+// Only the last write can be torn by a crash, and nobody was told of it: it does not count and is
+// cut off once nothing contradicts that (dir/sweep.hpp). Other damage is `corrupt`, never skipped.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "store/dir/disk.hpp"
@@ -23,9 +24,12 @@ public:
   /// `root` is the store's folder; it outlives this.
   explicit CatalogFile(int root) : root_(root) {}
 
-  /// Reads the file and makes ready to append; cuts off a torn tail. Errors: `not_found`,
-  /// `corrupt`, `unsupported`, `io`.
+  /// Reads the file and makes ready to append. Errors: `not_found`, `corrupt`, `unsupported`, `io`.
   Result<Metadata> load();
+  /// The byte from which on the file seems torn by a crash; none if it ends with a whole record.
+  std::optional<std::uint64_t> torn_at() const;
+  /// Makes that so.
+  Status cut_torn_end();
   /// Replaces everything.
   Status replace(const std::string& pool, const Catalog& catalog);
   /// After an error the file is as before, or as good as: what may have got into it is cut off or

@@ -298,18 +298,22 @@ TEST(Open, ADamagedCatalogIsNotTakenForAnEmptyOne) {
   fs::remove(catalog);
   EXPECT_EQ(open_dir_store(folder.path() / "store", "test").error().code, ErrorCode::corrupt);
   EXPECT_EQ(names_in(folder.path() / "store/snapshots"), 2U);
-  put(catalog, whole + "torn");
+  put(catalog, whole + "0000");
   EXPECT_EQ(folder.open()->inspect(ds("jobs/a"))->snapshots.size(), 2U);
 }
 
 TEST(Open, WhatAPersonPutThereIsLeftAlone) {
   TestFolder folder;
   folder.open();
-  put(folder.path() / "store/live/notes.txt", "mine");
-  put(folder.path() / "store/live/99-rubbish/file", "left by a crash");
+  const fs::path store = folder.path() / "store";
+  put(store / "live/notes.txt", "mine");
+  put(store / "snapshots/99-rubbish/files/file", "left by a crash");
+  put(store / "live/passing-98-rubbish/file", "left by a crash");
   folder.open();
-  EXPECT_TRUE(fs::exists(folder.path() / "store/live/notes.txt"));
-  EXPECT_FALSE(fs::exists(folder.path() / "store/live/99-rubbish"));
+  EXPECT_TRUE(fs::exists(store / "live/notes.txt"));
+  EXPECT_FALSE(fs::exists(store / "snapshots/99-rubbish"));
+  EXPECT_FALSE(fs::exists(store / "live/passing-98-rubbish"));
+  EXPECT_FALSE(fs::exists(store / "lost"));
 }
 
 TEST(Open, AnEmptyFolderThatALossOfPowerTookBackIsMadeAgain) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <set>
 
 #include <fcntl.h>
@@ -17,6 +16,7 @@
 #include "store/dir/dir_staging.hpp"
 #include "store/dir/folder_source.hpp"
 #include "store/dir/layout.hpp"
+#include "store/dir/sweep.hpp"
 
 namespace zed::store {
 namespace {
@@ -25,28 +25,6 @@ constexpr std::size_t index_limit = std::size_t{4} << 30;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-/// The number that each of our names begins with.
-std::optional<std::uint64_t> number_of(const std::string& name) {
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  bool ours = error == std::errc{} && end != name.data() && *end == '-';
-  return ours ? std::optional(number) : std::nullopt;
-}
-
-std::set<std::string> named_places(const Catalog& catalog) {
-  std::set<std::string> named;
-  for (const auto& [name, record] : catalog.datasets()) {
-    if (!record->live.empty()) {
-      named.insert(record->live);
-      named.insert(layout::index_of_live(record->live));
-    }
-    if (record->partial) named.insert(record->partial->files);
-    for (const SnapshotRef& snapshot : record->snapshots)
-      named.insert(snapshot->files);
-  }
-  return named;
 }
 
 }  // namespace
@@ -65,7 +43,10 @@ Result<DirSpace::Opened> DirSpace::open(const std::filesystem::path& root,
   ZED_CHECK(space->lock());
   ZED_TRY(auto catalog, space->load());
   ZED_TRY(space->abilities_, disk::probe(space->root_.get()));
-  ZED_CHECK(space->sweep(catalog));
+  auto swept = sweep(space->root_.get(), catalog, space->catalog_->torn_at());
+  if (!swept) return fail(std::move(swept).error().with("open the store in " + root.string()));
+  space->last_place_ = *swept;
+  ZED_CHECK(space->catalog_->cut_torn_end());
   ZED_CHECK(space->remake_empty_places(catalog));
   return Opened{std::move(space), std::move(catalog)};
 }
@@ -120,28 +101,6 @@ Result<Catalog> DirSpace::load() {
   return catalog;
 }
 
-/// Removes places that the catalog does not name; leaves alone what is not named as ours are.
-Status DirSpace::sweep(const Catalog& catalog) {
-  std::uint64_t last = catalog.counter();
-  auto named = named_places(catalog);
-  std::vector<std::string> rubbish;
-  for (const char* folder : {layout::live, layout::snapshots, layout::receiving}) {
-    ZED_TRY(auto fd, disk::open_folder(root_.get(), folder));
-    ZED_CHECK(disk::for_each_name(fd.get(), [&](const std::string& name) -> Status {
-      auto number = number_of(name);
-      if (!number) return {};
-      last = std::max(last, *number);
-      std::string place = std::string(folder) + "/" + name;
-      if (!named.contains(place)) rubbish.push_back(place);
-      return {};
-    }));
-  }
-  last_place_ = last;
-  for (const std::string& place : rubbish)
-    drop(place);
-  return {};
-}
-
 /// An empty live folder is not synced when it is made, so a loss of power may take it back although
 /// the catalog names it. Nothing was in it then: what a job makes durable there makes its folder
 /// durable too.
@@ -186,9 +145,7 @@ std::string DirSpace::new_place(PlaceKind kind, std::string_view hint) {
 }
 
 void DirSpace::drop(const std::string& place) {
-  auto removed = disk::remove_tree(root_.get(), place);
-  if (removed && place.starts_with(layout::live))
-    removed = disk::remove_file(root_.get(), layout::index_of_live(place));
+  auto removed = remove_place(root_.get(), place);
   if (!removed)
     log_warning("store: " + place + " is left until the next start: " + removed.error().describe());
 }
@@ -196,9 +153,11 @@ void DirSpace::drop(const std::string& place) {
 // ---- live files ---------------------------------------------------------------------------------
 
 Status DirSpace::make_live(const std::string& live, const std::string& snapshot, bool readonly) {
-  ZED_CHECK(disk::make_folder(root_.get(), live, 0755));
+  // Under its own name only when it is whole: then the next start keeps it, whatever happens.
+  const std::string begun = snapshot.empty() ? live : layout::passing_name_of(live);
+  ZED_CHECK(disk::make_folder(root_.get(), begun, 0755));
   if (snapshot.empty()) return readonly ? protect_live(live, true) : Status();
-  ZED_TRY(auto folder, disk::open_folder(root_.get(), live));
+  ZED_TRY(auto folder, disk::open_folder(root_.get(), begun));
   ZED_TRY(SnapshotTree tree, snapshot_tree(snapshot));
   ZED_TRY(auto index, make_live_tree(tree, folder.get(), abilities_));
   index.counterpart = snapshot;
@@ -206,6 +165,7 @@ Status DirSpace::make_live(const std::string& live, const std::string& snapshot,
   ZED_TRY(auto file, disk::create_file(root_.get(), layout::index_of_live(live), 0600));
   ZED_CHECK(disk::write_at(file.get(), 0, bytes));
   ZED_CHECK(disk::sync(file.get()));
+  ZED_CHECK(disk::rename(root_.get(), begun, live));
   if (readonly) ZED_CHECK(protect_live(live, true));
   ZED_TRY(auto parent, disk::open_folder(root_.get(), layout::live));
   return disk::sync(parent.get());

@@ -20,8 +20,8 @@ public:
     Catalog catalog;
   };
   /// Makes the root and an empty store in it if there is none, locks it, reads the catalog and
-  /// removes what a crash left. Errors: `busy` (open in another process), `corrupt`, `refused` (the
-  /// folder holds something else), `io`.
+  /// clears away what a crash left (dir/sweep.hpp). Errors: `busy` (open in another process),
+  /// `corrupt`, `refused` (the folder holds something else), `io`.
   static Result<Opened> open(const std::filesystem::path& root, const std::string& pool);
 
   env::StoreInfo info() const override;
@@ -50,7 +50,6 @@ private:
   Status lock();
   Status make_folders();
   Result<Catalog> load();
-  Status sweep(const Catalog& catalog);
   /// Empty live places that a loss of power took back.
   Status remake_empty_places(const Catalog& catalog);
   Result<SnapshotTree> snapshot_tree(const std::string& snapshot) const;

@@ -1,6 +1,8 @@
 #include "store/dir/dir_staging.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <future>
 #include <memory>
 #include <utility>
@@ -56,8 +58,12 @@ public:
 
   Status append(std::size_t file, std::uint64_t offset, std::span<const std::byte> bytes) override {
     ZED_CHECK(open(file));
-    ZED_CHECK(disk::write_at(file_.get(), offset, bytes));
+    // What an earlier receive wrote beyond the offset that it kept does not count: a hole must not
+    // show it.
+    if (size_ > offset) ZED_CHECK(resize(offset));
+    ZED_CHECK(write_data(offset, bytes));
     const std::uint64_t end = offset + bytes.size();
+    if (size_ < end) ZED_CHECK(resize(end));
     if (end - begun_ < begin_every) return {};
     disk::begin_writing(file_.get(), begun_, end - begun_);
     begun_ = end;
@@ -85,6 +91,8 @@ public:
   }
 
 private:
+  /// Zeros are left out in blocks of this size, which is a page and most file systems' block.
+  static constexpr std::size_t hole_size = 4096;
   static constexpr std::uint64_t begin_every = std::uint64_t{8} << 20;
 
   struct Kept {
@@ -107,11 +115,47 @@ private:
   /// Waits for what keep_offset_soon() began.
   Status settle() { return keeping_.valid() ? keeping_.get() : Status(); }
 
+  Status resize(std::uint64_t size) {
+    ZED_CHECK(disk::set_size(file_.get(), size));
+    size_ = size;
+    return {};
+  }
+
+  /// Writes what is not zeros; the rest stays the hole that it was, most likely, at the source.
+  Status write_data(std::uint64_t offset, std::span<const std::byte> bytes) {
+    std::size_t begun = 0;
+    for (std::size_t at = 0; at < bytes.size();) {
+      // Up to the next border in the file.
+      const std::size_t size = std::min(
+          bytes.size() - at, hole_size - static_cast<std::size_t>((offset + at) % hole_size));
+      if (is_zero(bytes.subspan(at, size))) {
+        ZED_CHECK(write_run(offset + begun, bytes.subspan(begun, at - begun)));
+        begun = at + size;
+      }
+      at += size;
+    }
+    return write_run(offset + begun, bytes.subspan(begun));
+  }
+
+  Status write_run(std::uint64_t offset, std::span<const std::byte> bytes) {
+    if (bytes.empty()) return {};
+    ZED_CHECK(disk::write_at(file_.get(), offset, bytes));
+    size_ = std::max(size_, offset + bytes.size());
+    return {};
+  }
+
+  static bool is_zero(std::span<const std::byte> bytes) {
+    return bytes[0] == std::byte{0} &&
+           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+  }
+
   Status open(std::size_t file) {
     if (file_ && file == number_) return {};
     others_unsynced_ = others_unsynced_ || file_;
     file_.reset();
     ZED_TRY(file_, disk::open_for_writing(folder_.get(), std::to_string(file), false));
+    ZED_TRY(auto status, disk::status_of(file_.get()));
+    size_ = static_cast<std::uint64_t>(status.st_size);
     number_ = file;
     begun_ = 0;
     return {};
@@ -120,6 +164,7 @@ private:
   disk::Fd folder_;
   disk::Fd file_;
   std::size_t number_ = 0;
+  std::uint64_t size_ = 0;   ///< of the open file
   std::uint64_t begun_ = 0;  ///< the kernel was told to write up to here
   bool others_unsynced_ = false;
   std::future<Status> keeping_;  // last: it ends before the folder closes

@@ -89,6 +89,14 @@ Result<struct stat> status_of(int fd) {
   return status;
 }
 
+Extent data_from(int fd, std::uint64_t at, std::uint64_t size) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? Extent{size, size} : Extent{at, size};
+  const off_t hole = ::lseek(fd, data, SEEK_HOLE);
+  const auto begin = std::min(static_cast<std::uint64_t>(data), size);
+  return {begin, hole < 0 ? size : std::min(static_cast<std::uint64_t>(hole), size)};
+}
+
 Result<struct stat> status_at(int at, const std::string& name) {
   struct stat status {};
   if (::fstatat(at, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -315,13 +323,9 @@ Status copy(int from, int to) {
   std::uint64_t size = static_cast<std::uint64_t>(status.st_size);
   std::uint64_t at = 0;
   while (at < size) {
-    off_t data = ::lseek(from, static_cast<off_t>(at), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // a hole up to the end
-    off_t hole = data < 0 ? -1 : ::lseek(from, data, SEEK_HOLE);
-    std::uint64_t begin = data < 0 ? at : static_cast<std::uint64_t>(data);
-    std::uint64_t end = hole < 0 ? size : static_cast<std::uint64_t>(hole);
-    ZED_CHECK(copy_range(from, to, begin, end));
-    at = end;
+    const Extent data = data_from(from, at, size);
+    ZED_CHECK(copy_range(from, to, data.begin, data.end));
+    at = data.end;
   }
   return set_size(to, size);
 }

@@ -45,6 +45,14 @@ Result<std::string> read_all(int at, const std::string& path, std::size_t limit)
 /// Exactly the buffer. Errors: `corrupt` if the file ends before.
 Status read_at(int fd, std::uint64_t offset, std::span<std::byte> buffer);
 Result<struct stat> status_of(int fd);
+/// Bytes [begin, end) of a file that are not known to be a hole.
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+/// The first such bytes from `at` on and before `size`, the file's size: {size, size} if the rest
+/// is a hole. All the rest where the file system cannot tell. Moves the descriptor's position.
+Extent data_from(int fd, std::uint64_t at, std::uint64_t size);
 /// Of the name itself, not of what a symlink points to.
 Result<struct stat> status_at(int at, const std::string& name);
 std::int64_t nanoseconds(const struct timespec& time);

@@ -33,14 +33,22 @@ std::unique_ptr<ContentSource> make_folder_source(disk::Fd files) {
 
 Result<Digest> digest_of(int files, const Entry& entry) {
   ZED_TRY(auto file, disk::open_file(files, entry.path));
+  ZED_TRY(auto status, disk::status_of(file.get()));
+  if (static_cast<std::uint64_t>(status.st_size) < entry.size)
+    return fail(ErrorCode::corrupt, "a file is shorter than it was");
   Sha256 hash;
   ByteVector block(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size)));
-  for (std::uint64_t at = 0; at < entry.size; at += block_size) {
-    std::span<std::byte> part(block);
-    part =
-        part.first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size - at)));
-    ZED_CHECK(disk::read_at(file.get(), at, part));
-    hash.update(part);
+  // Holes are hashed as the zeros that they are, without asking the file for them.
+  const ByteVector zeros(block.size());
+  disk::Extent data;
+  for (std::uint64_t at = 0; at < entry.size;) {
+    if (at >= data.end) data = disk::data_from(file.get(), at, entry.size);
+    const bool is_hole = at < data.begin;
+    const std::uint64_t end = is_hole ? data.begin : data.end;
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block_size, end - at));
+    if (!is_hole) ZED_CHECK(disk::read_at(file.get(), at, std::span(block).first(size)));
+    hash.update(std::span<const std::byte>(is_hole ? zeros : block).first(size));
+    at += size;
   }
   return hash.finish();
 }

@@ -6,6 +6,7 @@ namespace zed::store {
 namespace {
 
 constexpr std::string_view magic = "ZEDIDX1\n";
+static_assert(magic.size() == index_head_size);
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -44,6 +45,10 @@ ByteVector encode(const Index& index) {
   Digest digest = sha256(bytes);
   out.raw(digest);
   return bytes;
+}
+
+bool may_be_index(std::string_view head, std::uint64_t size) {
+  return head == magic && size >= magic.size() + sizeof(Digest);
 }
 
 Result<Index> decode_index(std::string_view text) {

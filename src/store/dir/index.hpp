@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/files/manifest.hpp"
@@ -42,6 +43,10 @@ struct Index {
 };
 
 ByteVector encode(const Index& index);
+/// A cheap look: whether a file of `size` bytes that begins with `head` (index_head_size of them)
+/// may hold an index. Only decoding tells for sure.
+inline constexpr std::size_t index_head_size = 8;
+bool may_be_index(std::string_view head, std::uint64_t size);
 /// Errors: `corrupt`.
 Result<Index> decode_index(std::string_view bytes);
 

@@ -13,10 +13,12 @@
 //       plan                          what was announced and checked
 //       kept                          from where it can go on
 //       <number>                      contents that arrived
+//   <root>/{live,snapshots}/passing-<n>-…   live files being made, or a place being removed
+//   <root>/lost/<n>-…                 whole places that the catalog does not name (dir/sweep.hpp)
 //
-// A place (`live/7-train-001`) is named by the catalog or is rubbish: it is filled before the
-// catalog that names it is kept, dropped after the one that no longer does, and what a crash left
-// is removed at the next start. <n> is not reused while the name could be remembered. Renaming a
+// A place (`live/7-train-001`) is filled before the catalog that names it is kept, dropped after
+// the one that no longer does, and what a crash left of it is removed at the next start, or moved
+// to `lost` if it is whole. <n> is not reused while the name could be remembered. Renaming a
 // dataset moves no folder.
 
 #include <string>
@@ -29,6 +31,8 @@ inline constexpr char new_catalog[] = "catalog.new";
 inline constexpr char live[] = "live";
 inline constexpr char snapshots[] = "snapshots";
 inline constexpr char receiving[] = "receiving";
+inline constexpr char lost[] = "lost";
+inline constexpr char passing[] = "passing-";
 inline constexpr char files[] = "files";
 inline constexpr char index[] = "index";
 inline constexpr char new_index[] = "index.new";
@@ -41,6 +45,12 @@ inline std::string files_of(const std::string& snapshot) {
 }
 inline std::string index_of_snapshot(const std::string& snapshot) {
   return snapshot + "/" + index;
+}
+/// The name that a place in `live` or `snapshots` has while it is made or removed: nobody misses
+/// it.
+inline std::string passing_name_of(const std::string& place) {
+  const std::size_t name = place.find('/') + 1;
+  return place.substr(0, name) + passing + place.substr(name);
 }
 inline std::string index_of_live(const std::string& live_place) {
   return live_place + ".index";

@@ -1,7 +1,10 @@
 #include "store/dir/metadata.hpp"
 
+#include <algorithm>
+
 #include "base/frame.hpp"
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "store/dir/edits.hpp"
 #include "store/dir/lines.hpp"
 
@@ -76,6 +79,47 @@ tl::unexpected<Error> damaged(Error error, std::size_t line) {
   return fail(std::move(error).with("line " + std::to_string(line) + " of the catalog"));
 }
 
+/// Whether each run of zeros in what follows byte `offset` of the file ends where a sector or the
+/// file does, as those do that were never written. `has_zeros`: whether there is one.
+bool zeros_end_sectors(std::string_view tail, std::size_t offset, bool& has_zeros) {
+  constexpr std::size_t sector = 512;
+  for (std::size_t at = 0; at < tail.size(); ++at) {
+    if (tail[at] != '\0') continue;
+    has_zeros = true;
+    const bool ends = at + 1 == tail.size() || tail[at + 1] != '\0';
+    if (ends && at + 1 != tail.size() && (offset + at + 1) % sector != 0) return false;
+  }
+  return true;
+}
+
+/// Whether the text is the beginning of a record in its frame, short of at least a byte.
+bool begins_a_record(std::string_view text) {
+  constexpr std::string_view head = "xxxxxxxx xxxxxxxx ";
+  for (std::size_t at = 0; at < std::min(text.size(), head.size()); ++at) {
+    const bool is_hex =
+        (text[at] >= '0' && text[at] <= '9') || (text[at] >= 'a' && text[at] <= 'f');
+    if (head[at] == ' ' ? text[at] != ' ' : !is_hex) return false;
+  }
+  if (text.size() < head.size()) return true;
+  auto length = parse_number<std::uint32_t>(text.substr(0, 8), 16);
+  return length && *length <= longest_edit && text.size() < frame_size + *length &&
+         text.find('\n') == std::string_view::npos;
+}
+
+/// What may follow the last whole record after a crash (metadata.hpp).
+bool is_torn(std::string_view tail, std::size_t offset) {
+  bool has_zeros = false;
+  if (!zeros_end_sectors(tail, offset, has_zeros)) return false;
+  return has_zeros || begins_a_record(tail);
+}
+
+Error damaged_change(std::size_t at) {
+  return Error{ErrorCode::corrupt, "a change is damaged, not torn by a crash", {}, {}}.hinted(
+      "bring the file `catalog` back from a backup; or give up this change and all after it "
+      "(`truncate -s " +
+      std::to_string(at) + " catalog`): what the catalog then does not name is kept in lost/");
+}
+
 /// Reads up to the end of the whole catalog; `number` becomes its last line's.
 Result<Metadata> read_whole(std::string_view text, std::size_t& number) {
   Reader reader;
@@ -122,8 +166,8 @@ Result<Metadata> parse_metadata(std::string_view text) {
     ++number;
     std::string_view rest = text.substr(metadata.size);
     auto edit = record_at(rest, longest_edit);
-    if (!edit && holds_a_record_after(rest, longest_edit))
-      return damaged(Error{ErrorCode::corrupt, "a damaged change", {}, {}}, number);
+    if (!edit && (!is_torn(rest, metadata.size) || holds_a_record_after(rest, longest_edit)))
+      return damaged(damaged_change(metadata.size), number);
     if (!edit) break;  // torn by a crash: it never counted
     auto applied = apply_edit(*edit, metadata.catalog);
     if (!applied) return damaged(std::move(applied).error(), number);
