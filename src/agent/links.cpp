@@ -27,6 +27,7 @@ Hello hello(const Machine& m) {
   hello.highest_term = m.highest_term;
   hello.journal_second = m.journal_second;
   hello.journal_copy_seq = m.copy_seq;
+  hello.journal_copy_term = m.copy_term;
   hello.facts = m.facts;
   hello.gpus = m.gpus;
   for (const auto& [key, live] : m.attempts) {

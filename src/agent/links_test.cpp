@@ -143,6 +143,15 @@ TEST(Links, TheJournalsCopyAdvancesOnlyWithoutGaps) {
   EXPECT_EQ(b.said<JournalStored>().back().seq, 4u);
 }
 
+TEST(Links, AHelloSaysHowFarTheJournalsCopyIsAndOfWhichTerm) {
+  Bench b;
+  b.start();
+  b.say(JournalRecords{term(1), 1, true, {"a", "b"}});
+  b.connect(2, 1);
+  EXPECT_EQ(b.said<Hello>(2).back().journal_copy_seq, 2u);
+  EXPECT_EQ(b.said<Hello>(2).back().journal_copy_term, term(1)) << "else it is begun anew";
+}
+
 TEST(Links, ALogPageTooLargeIsAnError) {
   Bench b;
   b.start();

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.hpp"
 #include "bin/import.hpp"
 #include "bin/joined.hpp"
@@ -16,8 +18,6 @@ constexpr Millis tick_every = Millis{250};
 // A probe costs the driver some work and us a process: often only while a job may break a GPU.
 constexpr Millis probe_busy = seconds(10);
 constexpr Millis probe_idle = seconds(60);
-// At boot a driver may be loaded after us: so many probes that found nothing come soon, too.
-constexpr int early_probes = 12;
 constexpr Millis sleep_that_counts = seconds(2);
 
 /// Where a store keeps a dataset may change; a takeover finds the journal's copy by this name.
@@ -81,17 +81,14 @@ Status AgentShell::open() {
   proc::AttemptHandlers attempts;
   attempts.setting_up = [this](const JobId& job, const Generation& generation) {
     take(agent::SetupBegan{job, generation});
-    auto starting = starting_.extract({job, generation});
-    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+    settle_launch(job, generation);
   };
   attempts.started = [this](const JobId& job, const Generation& generation) {
-    auto starting = starting_.extract({job, generation});
-    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+    settle_launch(job, generation);
     take(agent::JobBegan{job, generation});
   };
   attempts.exited = [this](const JobId& job, const Generation& generation, const ExitRecord& exit) {
-    auto starting = starting_.extract({job, generation});
-    if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
+    settle_launch(job, generation);
     job_sockets_.erase({job, generation});
     commands_.end(job, generation);
     take(agent::AttemptExited{job, generation, exit});
@@ -126,6 +123,11 @@ Status AgentShell::open() {
       knows ? reachable_address(data, config_.controllers.front().endpoint) : data.str();
   if (config_.tls) open_certificate_keeper();
   return {};
+}
+
+void AgentShell::settle_launch(const JobId& job, const Generation& generation) {
+  const auto starting = starting_.extract({job, generation});
+  if (!starting.empty()) take(agent::AttemptStarted{starting.mapped(), {}});
 }
 
 void AgentShell::open_certificate_keeper() {
@@ -208,7 +210,8 @@ void AgentShell::probe_in(Millis wait) {
 
 void AgentShell::probe_gpus() {
   const bool busy = !state_.held_gpus().empty() || config_.facts.simulated;
-  const bool early = fruitless_probes_ >= 0 && fruitless_probes_ < early_probes;
+  // At boot a driver may be loaded after us.
+  const bool early = early_probes_ > 0;
   probe_in(busy || early ? probe_busy : probe_idle);
   take(agent::MemoryMeasured{free_memory(), {}, power_source("/")});
   if (probing_) return;  // one that hangs is given up by itself, in its own time
@@ -216,7 +219,7 @@ void AgentShell::probe_gpus() {
   auto done = [this](Probed probed) {
     probing_ = false;
     const bool found = probed && !probed->empty();
-    if (fruitless_probes_ >= 0) fruitless_probes_ = found ? -1 : fruitless_probes_ + 1;
+    early_probes_ = found ? 0 : std::max(0, early_probes_ - 1);
     if (!probed) return log_warning(probed.error().describe());
     take(agent::GpusProbed{std::move(*probed)});
     take(agent::MemoryMeasured{free_memory(), gpus_.loads(), power_source("/")});

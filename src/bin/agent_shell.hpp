@@ -73,6 +73,8 @@ private:
   void send_to_host(const agent::StartHostSend& effect);
   Status let_jobs_in() const;
   void open_certificate_keeper();
+  /// The launch that waits for the attempt's first word has it.
+  void settle_launch(const JobId& job, const Generation& generation);
   Status open_job_socket(const proc::Launch& launch);
   proc::JobSocket* socket_of(agent::JobConnection connection);
 
@@ -94,7 +96,7 @@ private:
   net::Timer tick_timer_;
   net::Timer probe_timer_;
   bool probing_ = false;
-  int fruitless_probes_ = 0;   ///< since the start; -1 once a GPU was found
+  int early_probes_ = 12;      ///< still to come soon, until one has found a GPU
   std::int64_t slept_ms_ = 0;  ///< of the machine, since it started
   std::optional<proc::Attempts> attempts_;
   std::unique_ptr<stream::Transfers> transfers_;

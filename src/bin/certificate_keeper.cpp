@@ -122,20 +122,25 @@ void CertificateKeeper::ask() {
   timer_.start(again_after, [this] { ask(); });
   // One that still waits for an answer keeps its place.
   (void)worker_.run<Round>([options = options_] { return ask_all(options); },
-                           [this](Round round) {
-                             if (!round.status && !std::exchange(warned_, true))
-                               log_warning("certificates are as they were: " +
-                                           round.status.error().describe());
-                             if (round.status) warned_ = false;
+                           [this](const Round& round) {
+                             note(round.status);
                              if (round.revoked && handlers_.revoked)
                                handlers_.revoked(*round.revoked);
-                             if (!round.moved) return;
-                             const JoinRecord& moved = *round.moved;
-                             options_.doors = {{moved.host, moved.http_port}};
-                             if (const auto standby = standby_of(moved))
-                               options_.doors.push_back({standby->endpoint.host, moved.http_port});
-                             if (handlers_.moved) handlers_.moved(moved);
+                             if (round.moved) go_along(*round.moved);
                            });
+}
+
+void CertificateKeeper::note(const Status& status) {
+  if (!status && !std::exchange(warned_, true))
+    log_warning("certificates are as they were: " + status.error().describe());
+  if (status) warned_ = false;
+}
+
+void CertificateKeeper::go_along(const JoinRecord& moved) {
+  options_.doors = {{moved.host, moved.http_port}};
+  if (const auto standby = standby_of(moved))
+    options_.doors.push_back({standby->endpoint.host, moved.http_port});
+  if (handlers_.moved) handlers_.moved(moved);
 }
 
 }  // namespace zed::bin

@@ -39,6 +39,9 @@ public:
 
 private:
   void ask();
+  /// Warns of a failure once, until it is over.
+  void note(const Status& status);
+  void go_along(const JoinRecord& moved);
 
   net::Loop& loop_;
   KeeperOptions options_;

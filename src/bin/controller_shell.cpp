@@ -32,6 +32,19 @@ Result<ControllerId> load_identity(const std::filesystem::path& path) {
   return made.id;
 }
 
+/// A controller that has an identity had a journal before it: without it, it would begin as if it
+/// knew nobody, and its empty journal would replace the copy on the second node.
+Result<journal::Journal::Opened> open_journal(const std::filesystem::path& path,
+                                              const std::filesystem::path& identity) {
+  std::error_code error;
+  if (std::filesystem::exists(identity, error) && !std::filesystem::exists(path, error))
+    return fail(ErrorCode::corrupt, "this controller's journal is gone: " + path.string(),
+                "zed-controller takeover on the node with its copy goes on from there; to begin "
+                "without any job, remove " +
+                    identity.string());
+  return journal::Journal::open(path);
+}
+
 }  // namespace
 
 struct ControllerShell::Performer {
@@ -67,12 +80,8 @@ struct ControllerShell::Performer {
     shell.watchers_->publish(e.event);
   }
   void operator()(const controller::StepDown& e) const {
-    Error error{ErrorCode::stale,
-                "another controller has taken over: " + e.why,
-                {},
-                "remove this one's --state folder before starting it here again"};
     // Its last words to the agents are on their way; they get a moment to leave.
-    shell.end_timer_.start(last_words, [self = &shell, error] { self->on_end_(error); });
+    shell.end_timer_.start(last_words, [self = &shell, error = e.error] { self->on_end_(error); });
   }
 };
 
@@ -87,8 +96,9 @@ ControllerShell::~ControllerShell() = default;
 Result<std::unique_ptr<ControllerShell>> ControllerShell::start(net::Loop& loop,
                                                                 ControllerConfig config,
                                                                 std::function<void(Error)> on_end) {
-  ZED_TRY(ControllerId id, load_identity(config.state / "controller.json"));
-  ZED_TRY(auto opened, journal::Journal::open(config.state / "journal"));
+  const auto identity = config.state / "controller.json";
+  ZED_TRY(auto opened, open_journal(config.state / "journal", identity));
+  ZED_TRY(ControllerId id, load_identity(identity));
   controller::Started started;
   started.id = id;
   started.machine = config.machine;

@@ -1,5 +1,7 @@
 #include "bin/links.hpp"
 
+#include <utility>
+
 #include "base/log.hpp"
 #include "beam/term_value.hpp"
 #include "net/refusal_log.hpp"
@@ -9,6 +11,8 @@ namespace {
 
 constexpr Millis redial_every = Millis{500};
 constexpr Millis dial_deadline = seconds(5);
+// A refusal stays until a person does something: to ask again soon only fills logs.
+constexpr Millis refused_for = seconds(10);
 
 }  // namespace
 
@@ -65,12 +69,12 @@ void ControllerLinks::dial() {
 
 void ControllerLinks::dial(const ControllerAddress& controller, bool is_awaited) {
   if (node_->is_up(controller.peer)) return;
+  const auto refused = refused_.find(controller.peer);
+  if (refused != refused_.end() && loop_.now() < refused->second.until) return;
   node_->connect(controller.peer, controller.endpoint, dial_deadline,
                  [this, is_awaited](Status connected) {
-                   if (connected || connected.error().code == ErrorCode::exists || reported_away_)
-                     return;
-                   if (!is_awaited) return;
-                   reported_away_ = true;
+                   if (connected || connected.error().code == ErrorCode::exists) return;
+                   if (!is_awaited || std::exchange(reported_away_, true)) return;
                    log_warning("no controller yet, jobs go on: " + connected.error().describe());
                  });
 }
@@ -89,7 +93,7 @@ void ControllerLinks::up(const std::string& peer) {
   reported_away_ = false;
   LinkId link = ++next_link_;
   links_[peer] = link;
-  log_info("connected to " + peer);
+  if (!refused_.contains(peer)) log_info("connected to " + peer);
   handlers_.connected(link);
 }
 
@@ -98,7 +102,7 @@ void ControllerLinks::down(const std::string& peer, const Error& why) {
   if (found == links_.end()) return;
   LinkId link = found->second;
   links_.erase(found);
-  log_warning("lost " + peer + ": " + why.describe());
+  if (!refused_.contains(peer)) log_warning("lost " + peer + ": " + why.describe());
   handlers_.gone(link);
 }
 
@@ -108,10 +112,23 @@ void ControllerLinks::heard(const beam::Message& message) {
   auto value = beam::value_of(message.content);
   auto said = value ? from_value<ControllerMessage>(*value)
                     : Result<ControllerMessage>(fail(value.error()));
-  if (said)
-    handlers_.said(link->second, std::move(*said));
+  if (!said)
+    return log_warning("message from " + message.peer + " dropped: " + said.error().describe());
+  if (const auto* refusal = std::get_if<Refused>(&*said))
+    note_refusal(message.peer, refusal->error);
   else
-    log_warning("message from " + message.peer + " dropped: " + said.error().describe());
+    refused_.erase(message.peer);
+  handlers_.said(link->second, std::move(*said));
+}
+
+void ControllerLinks::note_refusal(const std::string& peer, const Error& error) {
+  // One whose term is over is followed by another, which may be there any moment.
+  if (error.code == ErrorCode::stale) return log_info(peer + ": " + error.describe());
+  Refusal& refusal = refused_[peer];
+  refusal.until = loop_.now() + refused_for;
+  const std::string text = error.describe();
+  if (std::exchange(refusal.text, text) != text)
+    log_warning(peer + " refuses this node, jobs go on: " + text);
 }
 
 void ControllerLinks::say(LinkId link, const AgentMessage& message) {

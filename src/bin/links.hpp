@@ -62,7 +62,14 @@ private:
   void down(const std::string& peer, const Error& why);
   void heard(const beam::Message& message);
   bool is_controller(const std::string& peer) const;
+  /// Says why, once, and leaves that controller alone for a while.
+  void note_refusal(const std::string& peer, const Error& error);
   const std::string* peer_of(LinkId link) const;
+
+  struct Refusal {
+    Instant until;
+    std::string text;
+  };
 
   net::Loop& loop_;
   std::vector<ControllerAddress> controllers_;
@@ -70,7 +77,8 @@ private:
   LinkHandlers handlers_;
   std::unique_ptr<beam::Node> node_;
   net::Timer redial_;
-  std::map<std::string, LinkId> links_;  ///< by peer
+  std::map<std::string, LinkId> links_;     ///< by peer
+  std::map<std::string, Refusal> refused_;  ///< by peer, until it says something else
   LinkId next_link_ = 0;
   bool reported_away_ = false;
 };

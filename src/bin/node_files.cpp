@@ -2,6 +2,8 @@
 
 #include "net/files.hpp"
 
+#include "base/log.hpp"
+
 namespace zed::bin {
 namespace {
 
@@ -11,6 +13,21 @@ struct CopyRecord {
     visit("term", self.term);
   }
 };
+
+/// A copy is expendable: one that is damaged is set aside, and the controller sends it anew. Only a
+/// takeover would need it, and reads it by itself.
+Result<std::optional<journal::Journal>> open_copy(const std::filesystem::path& path) {
+  auto opened = journal::Journal::open(path);
+  if (opened) return std::optional(std::move(opened->journal));
+  if (opened.error().code != ErrorCode::corrupt) return fail(std::move(opened).error());
+  const std::filesystem::path aside = path.string() + ".damaged";
+  log_warning("the journal's copy " + path.string() + " is damaged (" + opened.error().message +
+              "); it is set aside as " + aside.string() + ", and the controller sends a new one");
+  std::error_code error;
+  std::filesystem::rename(path, aside, error);
+  if (error) return fail(ErrorCode::io, "set " + path.string() + " aside: " + error.message());
+  return std::optional<journal::Journal>();
+}
 
 }  // namespace
 
@@ -32,9 +49,8 @@ Result<NodeFiles> NodeFiles::open(std::filesystem::path folder, NodeId new_node)
   }
   auto copy = net::read_record<CopyRecord>(files.folder_ / "journal-copy.json");
   if (copy) {
-    files.copy_term_ = copy->term;
-    ZED_TRY(auto opened, journal::Journal::open(files.folder_ / "journal-copy"));
-    files.copy_.emplace(std::move(opened.journal));
+    ZED_TRY(files.copy_, open_copy(files.folder_ / "journal-copy"));
+    if (files.copy_) files.copy_term_ = copy->term;
   }
   return files;
 }

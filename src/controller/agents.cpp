@@ -36,12 +36,32 @@ bool is_refused(Machine& m, LinkId link, const Hello& hello) {
   }
   auto member = m.desired.members.find(hello.name);
   if (member != m.desired.members.end() && member->second != hello.node) {
+    m.tell_once("stranger " + hello.node.str(), "notice", "node " + hello.name.str(),
+                "another machine, or this one with another identity, asks to join by this name: "
+                "refused; zedctl node forget " +
+                    hello.name.str() + " frees it");
     refuse(m, link, ErrorCode::exists,
            "the name " + hello.name.str() + " belongs to another machine of this fleet",
-           "give the agent another name");
+           "give the agent another name; if the machine was made anew, zedctl node forget " +
+               hello.name.str() + " frees this one");
     return true;
   }
   return false;
+}
+
+/// Whether the node's copy of the journal has records that were durable here once: then what this
+/// disk has is not the truth, and to go on from it would overwrite what is.
+bool is_wiser(Machine& m, const Hello& hello) {
+  if (hello.name == m.desired.second) m.copy_is_seen = true;
+  if (!m.journal.has_lost(m.term, hello.journal_copy_term, hello.journal_copy_seq)) return false;
+  m.step_down(m.term,
+              Error{ErrorCode::corrupt,
+                    fmt::format("this machine's journal has lost its end: node {} has record {} of "
+                                "this controller, the journal here had only {}",
+                                hello.name.str(), hello.journal_copy_seq, m.journal.read_seq()),
+                    {},
+                    "on " + hello.name.str() + ", zed-controller takeover goes on from its copy"});
+  return true;
 }
 
 void look_at_seen(Machine& m, const Observed& seen) {
@@ -64,10 +84,14 @@ void on_hello(Machine& m, LinkId link, const Hello& hello) {
     m.out.push_back(SayToAgent{
         link, Refused{Error{ErrorCode::stale, "this controller's term is over", {}, {}}, m.term}});
     m.step_down(hello.highest_term,
-                "node " + hello.name.str() + " obeys controller term " + hello.highest_term.str());
+                Error{ErrorCode::stale,
+                      "another controller has taken over: node " + hello.name.str() +
+                          " obeys controller term " + hello.highest_term.str(),
+                      {},
+                      "remove this one's --state folder before starting it here again"});
     return;
   }
-  if (is_refused(m, link, hello)) return;
+  if (is_refused(m, link, hello) || is_wiser(m, hello)) return;
   if (!m.desired.members.contains(hello.name)) {
     m.record(Joined{hello.name, hello.node});
     m.tell("node", "node " + hello.name.str(), "joined");
@@ -386,6 +410,7 @@ void tend_second(Machine& m) {
            "node " + second.str() + " has stored no record for a minute: is its disk full?");
   m.journal.second_gone();
   m.record(SecondChosen{*chosen});
+  m.copy_is_seen = true;
   m.tell("notice", "journal", "node " + chosen->str() + " holds the second copy from now on");
   // Its copy is begun anew: what it may have kept from another time is not known here.
   m.journal.second_connected(*m.fleet.link_of(*chosen), m.term, ControllerTerm{}, 0);

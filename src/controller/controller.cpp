@@ -55,7 +55,7 @@ void on_started(Machine& m, const Started& event) {
   if (event.lost_after) m.lost_after = *event.lost_after;
   if (event.lease) m.lease = *event.lease;
   if (auto read = read_journal(m, event); !read) {
-    m.step_down(m.desired.term, read.error().describe());
+    m.step_down(m.desired.term, std::move(read).error());
     return;
   }
   begin_term(m, event);
@@ -141,6 +141,7 @@ void on_tick(Machine& m) {
   m.journal.repeat(now);
   expire_requests(m);
   grant_leases(m);
+  if (m.is_copy_awaited()) return;
   tend_second(m);
   import_declared(m);
   collect_code(m);
@@ -189,7 +190,8 @@ struct Handler {
 
 /// Decides until nothing more follows.
 void settle(Machine& m) {
-  for (int round = 0; round < most_rounds && !m.over; ++round) {
+  const bool decides = !m.is_copy_awaited();
+  for (int round = 0; decides && round < most_rounds && !m.over; ++round) {
     std::set<JobId> jobs = std::move(m.dirty);
     m.dirty.clear();
     for (const JobId& id : jobs)

@@ -97,10 +97,10 @@ struct Answer {
 struct Publish {
   api::FleetEvent event;
 };
-/// This controller's term is over: say so, answer nothing more, exit.
+/// This controller must decide nothing more: say why, answer nothing, exit.
 struct StepDown {
   ControllerTerm higher;
-  std::string why;
+  Error error;
 };
 
 using Effect =

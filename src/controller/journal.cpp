@@ -18,7 +18,7 @@ constexpr std::size_t compact_at_least = 4096;  ///< records
 void Journal::start(std::vector<std::string> records, std::uint64_t last_seq,
                     std::uint64_t compacted) {
   records_ = std::move(records);
-  last_ = durable_ = last_seq;
+  last_ = durable_ = read_ = last_seq;
   first_ = last_seq + 1 - std::min<std::uint64_t>(records_.size(), last_seq);
   compacted_ = compacted;
 }
@@ -46,6 +46,11 @@ void Journal::retry(Instant now, std::vector<Effect>& out) {
   retry_at_ = now + seconds(1);
   for (std::uint64_t seq = durable_ + 1; seq <= last_; ++seq)
     out.push_back(WriteJournal{seq, record(seq)});
+}
+
+bool Journal::has_lost(const ControllerTerm& term, const ControllerTerm& copy_term,
+                       std::uint64_t copy_seq) const {
+  return copy_term == term && copy_seq > std::max(read_, ever_sent_);
 }
 
 void Journal::second_connected(LinkId link, const ControllerTerm& term,
@@ -83,6 +88,7 @@ void Journal::send(const ControllerTerm& term, std::vector<Effect>& out) {
     outstanding += bytes;
     reset_ = false;
     sent_ = next - 1;
+    ever_sent_ = std::max(ever_sent_, sent_);
     out.push_back(SayToAgent{*second_, std::move(message)});
   }
 }

@@ -37,6 +37,12 @@ public:
   bool is_durable(std::uint64_t seq) const { return seq <= durable_; }
   bool is_stored(std::uint64_t seq) const { return seq <= stored_; }
 
+  /// What the disk had at the start.
+  std::uint64_t read_seq() const { return read_; }
+  /// Whether a copy of this term has records that this disk must have had, and has no more: a copy
+  /// is only ever sent what is durable here.
+  bool has_lost(const ControllerTerm& term, const ControllerTerm& copy_term,
+                std::uint64_t copy_seq) const;
   /// The second node said hello: what its copy has. A copy of another term is begun anew.
   void second_connected(LinkId link, const ControllerTerm& term, const ControllerTerm& copy_term,
                         std::uint64_t copy_seq);
@@ -69,6 +75,8 @@ private:
   std::uint64_t durable_ = 0;
   std::uint64_t stored_ = 0;
   std::uint64_t compacted_ = 0;
+  std::uint64_t read_ = 0;       ///< last seq at the start
+  std::uint64_t ever_sent_ = 0;  ///< to any second node, since the start
   std::optional<LinkId> second_;
   std::uint64_t sent_ = 0;
   std::uint64_t watched_ = 0;  ///< stored_ as of watched_since_

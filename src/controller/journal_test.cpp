@@ -52,8 +52,21 @@ TEST(Journal, ContinuesACopyOfItsOwnTermOnly) {
   EXPECT_EQ(send(journal), "4+2");
   journal.second_connected(2, reign, ControllerTerm{1, {}}, 3);
   EXPECT_EQ(send(journal), "!1+5");
-  journal.second_connected(3, reign, reign, 99);
-  EXPECT_EQ(send(journal), "!1+5") << "a copy that knows more than its journal";
+}
+
+TEST(Journal, KnowsACopyThatHasWhatThisDiskLost) {
+  Journal journal;
+  journal.start({"a", "b", "c"}, 3, 0);
+  EXPECT_FALSE(journal.has_lost(reign, reign, 3));
+  EXPECT_TRUE(journal.has_lost(reign, reign, 4));
+  EXPECT_FALSE(journal.has_lost(reign, ControllerTerm{1, {}}, 4)) << "of another controller";
+  std::vector<Effect> out;
+  journal.append("other", out);
+  journal.written(4);
+  EXPECT_TRUE(journal.has_lost(reign, reign, 4)) << "its fourth is not ours";
+  journal.second_connected(1, reign, reign, 3);
+  EXPECT_EQ(send(journal), "4+1");
+  EXPECT_FALSE(journal.has_lost(reign, reign, 4)) << "it came from here";
 }
 
 TEST(Journal, ACopyFromBeforeACompactionBeginsAnew) {

@@ -274,6 +274,35 @@ TEST(Story, AHigherTermEndsThisController) {
   EXPECT_TRUE(world.state().has_stepped_down());
 }
 
+TEST(Story, AJournalThatLostItsEndIsNotGoneOnFrom) {
+  World world = lab("laptop");
+  world.dispatch("finetune").value();
+  world.commits("finetune", "epoch-1");
+  world.exits("finetune", Kind::success);
+  world.pass(seconds(5));
+  ASSERT_EQ(world.show("finetune"), "succeeded");
+  const std::vector<std::string> copy = world.agent("server").copy;
+  const std::size_t orders = world.agent("server").orders.size();
+  world.restart(1);
+  ASSERT_TRUE(world.stepped_down);
+  EXPECT_EQ(world.stepped_down->error.code, ErrorCode::corrupt);
+  EXPECT_THAT(world.stepped_down->error.hint, HasSubstr("on server, zed-controller takeover"));
+  EXPECT_EQ(world.agent("server").copy, copy) << "the only whole journal";
+  EXPECT_EQ(world.agent("server").orders.size(), orders) << "a job that succeeded ran again";
+}
+
+TEST(Story, ASecondNodeThatDoesNotComeDelaysAStartOnly) {
+  World world = lab("laptop");
+  world.pass(seconds(5));
+  ASSERT_EQ(world.state().desired().second.str(), "server");
+  world.goes_silent("server");
+  world.restart();
+  world.dispatch("finetune").value();
+  EXPECT_EQ(world.show("finetune").find("on "), std::string::npos) << "its copy may know better";
+  world.pass(seconds(5));
+  EXPECT_EQ(world.show("finetune"), "running on workstation");
+}
+
 TEST(Story, AFullJournalDiskRefusesChangesAndRecovers) {
   World world = lab();
   world.break_journal = true;

@@ -1,5 +1,7 @@
 #include "controller/machine.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace zed::controller {
@@ -102,14 +104,20 @@ Expect Machine::expect(std::optional<DatasetId> uuid, std::optional<Timeline> ti
   return {term, uuid, timeline, std::nullopt};
 }
 
-void Machine::step_down(const ControllerTerm& higher, const std::string& why) {
+void Machine::step_down(const ControllerTerm& higher, Error error) {
   if (over) return;
   over = true;
   for (const auto& entry : waiting)
-    answer(entry.first, fail(ErrorCode::unavailable, "this controller's term is over: " + why,
-                             "ask the controller of the newer term"));
+    answer(entry.first, fail(ErrorCode::unavailable, "this controller ends: " + error.message,
+                             "ask the controller that follows it"));
   waiting.clear();
-  out.push_back(StepDown{higher, why});
+  out.push_back(StepDown{higher, std::move(error)});
+}
+
+bool Machine::is_copy_awaited() const {
+  constexpr Millis patience = seconds(3);
+  return !copy_is_seen && !desired.second.empty() && desired.second != home_machine &&
+         now.monotonic - started_at < std::min(patience, lost_after);
 }
 
 void reindex_job(Machine& m, const JobId& id) {

@@ -89,7 +89,8 @@ struct Machine {
   std::vector<Effect> out;
 
   bool started = false;
-  bool over = false;  ///< stepped down
+  bool over = false;          ///< stepped down
+  bool copy_is_seen = false;  ///< the second node's, since the start
   ControllerTerm term;
   NodeName home_machine;
   Millis lost_after = seconds(30);
@@ -172,7 +173,10 @@ struct Machine {
   void say(const NodeName& node, ControllerMessage message);
   void answer(RequestId request, Result<Value> result);
   Expect expect(std::optional<DatasetId> uuid = {}, std::optional<Timeline> timeline = {}) const;
-  void step_down(const ControllerTerm& higher, const std::string& why);
+  void step_down(const ControllerTerm& higher, Error error);
+  /// Whether it is too early to decide anything: the second node, whose copy may have records that
+  /// this machine's disk has lost, has not said hello yet. Over a few seconds after the start.
+  bool is_copy_awaited() const;
 };
 
 /// Silence and duties become node states, and what depends on them is looked at again.

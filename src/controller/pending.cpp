@@ -49,6 +49,13 @@ void PendingQueue::remove(const JobId& job) {
   where_.erase(found);
 }
 
+std::optional<JobId> PendingQueue::first_like(const JobId& job) const {
+  const auto found = where_.find(job);
+  if (found == where_.end()) return std::nullopt;
+  const JobId first = groups_.at(found->second.first).jobs.begin()->second;
+  return first == job ? std::nullopt : std::optional(first);
+}
+
 std::vector<JobId> PendingQueue::all() const {
   std::vector<JobId> ids;
   ids.reserve(where_.size());

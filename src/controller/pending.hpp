@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ public:
   bool contains(const JobId& job) const { return where_.contains(job); }
   std::size_t size() const { return where_.size(); }
   std::vector<JobId> all() const;
+  /// The first of the jobs that want the same as this one, which a pass asks for all of them; none
+  /// if that is itself, or it does not wait.
+  std::optional<JobId> first_like(const JobId& job) const;
 
   /// One pass: offers jobs in the order of sched::order. `attempt` says whether the job was placed
   /// (or left the queue); after a refusal the rest of its group is passed over.

@@ -86,7 +86,9 @@ void World::begin(bool take_over) {
   settle();
 }
 
-void World::restart() {
+void World::restart(std::size_t lost_records) {
+  journal.resize(journal.size() - lost_records);
+  last_seq_ -= lost_records;
   for (auto& entry : agents_)
     entry.second.link.reset();
   begin(false);

@@ -66,7 +66,8 @@ public:
   void wall_jumps(Millis by) { now_.wall.ms += by.value; }
   /// Delivers all that is under way.
   void settle();
-  void restart();
+  /// The controller begins again; its disk has lost so many of the newest records.
+  void restart(std::size_t lost_records = 0);
   /// The controller's machine burns down: another begins a new term from the copy on `node`.
   void take_over_on(const std::string& node);
   void goes_silent(const std::string& node);

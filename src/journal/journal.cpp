@@ -9,7 +9,9 @@
 #include <iterator>
 
 #include "base/frame.hpp"
+#include "base/log.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "net/files.hpp"
 #include "net/system.hpp"
 
@@ -108,10 +110,15 @@ Result<Journal::Opened> Journal::open(std::filesystem::path path) {
   journal.file_.reset(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   if (!journal.file_) return fail(system_error(errno, "open journal " + path.string()));
   journal.size_ = static_cast<std::int64_t>(contents->whole_bytes);
-  if (contents->whole_bytes < text.size() &&
-      (::ftruncate(journal.file_.get(), journal.size_) != 0 ||
-       net::sync_file(journal.file_.get()) != 0))
-    return fail(system_error(errno, "cut the torn tail of " + path.string()));
+  if (contents->whole_bytes < text.size()) {
+    log_warning(path.string() +
+                " ends with a record that was torn by a crash, and never counted: " +
+                plural(text.size() - contents->whole_bytes, "byte") + " cut off at byte " +
+                std::to_string(contents->whole_bytes));
+    if (::ftruncate(journal.file_.get(), journal.size_) != 0 ||
+        net::sync_file(journal.file_.get()) != 0)
+      return fail(system_error(errno, "cut the torn tail of " + path.string()));
+  }
   journal.last_seq_ = contents->last_seq;
   opened.records = std::move(contents->records);
   return opened;

@@ -247,7 +247,7 @@ std::string describe(const controller::Effect& effect) {
           [](const controller::Publish& e) {
             return fmt::format("event {} {}: {}", e.event.kind, e.event.subject, e.event.text);
           },
-          [](const controller::StepDown& e) { return "steps down: " + e.why; }},
+          [](const controller::StepDown& e) { return "steps down: " + e.error.describe(); }},
       effect);
 }
 
