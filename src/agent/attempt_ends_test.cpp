@@ -1,6 +1,7 @@
 // How an attempt ends: asked to, by itself, or where nobody looked; each is closed and reported
 // once.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "agent/bench_test.hpp"
@@ -260,6 +261,55 @@ TEST(Ends, AFullPoolDelaysASuccessButNeverLosesIt) {
   b.pass(minutes(2));
   EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
   EXPECT_TRUE(b.last_report()->closing_snapshot);
+}
+
+/// The store has this to say of each snapshot from now on.
+void refuse_snapshots(Bench& b, ErrorCode code) {
+  b.store.set_fault_hook([code](std::string_view operation, const DatasetName&) {
+    return operation == "snapshot" ? std::optional(sim::StoreFault{code}) : std::nullopt;
+  });
+}
+
+TEST(Ends, ASuccessWhoseFolderIsGoneIsNoneAndDoesNotWaitForEver) {
+  Bench b;
+  b.start();
+  b.run_job();
+  refuse_snapshots(b, ErrorCode::not_found);
+  b.job_exits();
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::closing);
+  EXPECT_TRUE(b.state->held_gpus().empty()) << "no process is left";
+  b.pass(minutes(3));
+  ASSERT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_FALSE(b.last_report()->closing_snapshot);
+  EXPECT_EQ(b.last_report()->exit->kind, ExitRecord::Kind::exit_code);
+  EXPECT_THAT(b.last_report()->exit->words,
+              ::testing::HasSubstr("its last files could not be kept"));
+}
+
+TEST(Ends, ADiskThatFailsIsWaitedForLongerAndNotForEver) {
+  Bench b;
+  b.start();
+  b.run_job();
+  refuse_snapshots(b, ErrorCode::io);
+  b.job_exits();
+  b.pass(minutes(10));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::closing);
+  b.pass(minutes(25));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+}
+
+TEST(Ends, WhoStopsAJobDoesNotWaitForADiskThatStaysFull) {
+  Bench b;
+  b.start();
+  b.run_job();
+  b.store.set_full(true);
+  b.job_exits();
+  b.pass(minutes(3));
+  ASSERT_EQ(b.last_report()->phase, AttemptPhase::closing);
+  b.order(StopAttempt{b.job_id(), gen(1), StopMode::stop, "asked"});
+  b.pass(minutes(2));
+  EXPECT_EQ(b.last_report()->phase, AttemptPhase::ended);
+  EXPECT_NE(b.last_report()->exit->kind, ExitRecord::Kind::success);
 }
 
 }  // namespace

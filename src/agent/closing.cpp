@@ -10,7 +10,8 @@
 namespace zed::agent {
 namespace {
 
-constexpr std::int64_t closing_tries_of_a_failure = 8;
+constexpr std::int64_t few_tries = 8;    ///< about two minutes
+constexpr std::int64_t many_tries = 30;  ///< about half an hour
 
 std::vector<Input> inputs_of(const env::LaunchRequest& launch) {
   std::vector<Input> inputs = launch.data;
@@ -82,16 +83,35 @@ std::string_view status_after(ExitRecord::Kind kind) {
   return to_string(JobState::failed);
 }
 
+bool is_success(const LiveAttempt& live) {
+  return live.attempt.exit && live.attempt.exit->kind == ExitRecord::Kind::success;
+}
+
+/// A success counts only with its closing snapshot, so it waits for what may pass by itself for as
+/// long as it takes; not for a folder that the job has removed, and not against a person's word.
+bool gives_up(const LiveAttempt& live, ErrorCode why) {
+  if (!is_success(live) || !live.enders.empty() || !is_retryable(why))
+    return live.closing_tries >= few_tries;
+  return why == ErrorCode::io && live.closing_tries >= many_tries;
+}
+
+void end_without_snapshot(Machine& m, LiveAttempt& live, const Error& why) {
+  const AttemptKey key = live.key();
+  m.notice(live.attempt.dataset.str(), "ended without a closing snapshot: " + why.describe());
+  // Its result is nowhere: no success.
+  if (is_success(live)) {
+    live.attempt.exit->kind = ExitRecord::Kind::exit_code;
+    live.attempt.exit->words =
+        ("exited with 0, but its last files could not be kept: " + why.describe()).substr(0, 512);
+  }
+  finish_close(m, key, std::nullopt);
+}
+
 void close_later(Machine& m, const AttemptKey& key, const Error& why) {
   LiveAttempt* live = m.find_attempt(key);
   if (live == nullptr) return;
   ++live->closing_tries;
-  bool success = live->attempt.exit && live->attempt.exit->kind == ExitRecord::Kind::success;
-  if (live->closing_tries >= closing_tries_of_a_failure && !success) {
-    m.notice(live->attempt.dataset.str(), "ended without a closing snapshot: " + why.describe());
-    return finish_close(m, key, std::nullopt);
-  }
-  // A success counts only with its closing snapshot, so it waits for as long as it takes.
+  if (gives_up(*live, why.code)) return end_without_snapshot(m, *live, why);
   if (live->closing_tries == 1)
     m.notice(live->attempt.dataset.str(), "no closing snapshot yet: " + why.describe());
   std::int64_t wait = std::int64_t{1} << std::min<std::int64_t>(live->closing_tries - 1, 6);

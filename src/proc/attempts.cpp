@@ -215,8 +215,12 @@ Status Attempts::order(const JobId& job, const Generation& generation, const Ord
 void Attempts::forget(const JobId& job, const Generation& generation) {
   Key key{job, generation};
   if (core_->watched.count(key) > 0) return;
-  if (auto removed = core_->folder_of(key).remove(); !removed)
-    log_warning(removed.error().describe());
+  const AttemptFolder folder = core_->folder_of(key);
+  // The socket lies elsewhere, where paths are short.
+  std::error_code gone;
+  if (auto launch = folder.read_launch()) std::filesystem::remove(launch->control_socket, gone);
+  if (gone) log_warning("remove the control socket of an attempt: " + gone.message());
+  if (auto removed = folder.remove(); !removed) log_warning(removed.error().describe());
 }
 
 }  // namespace zed::proc

@@ -162,6 +162,7 @@ public:
     EXPECT_TRUE(loop_.run_until([&] { return exit_.has_value(); }, seconds(30)));
     return exit_.value_or(ExitRecord{});
   }
+  void forget() { attempts_->forget(job_, generation_); }
   void order(const Order& order) { EXPECT_TRUE(attempts_->order(job_, generation_, order)); }
   void wait_for_frozen(bool frozen) {
     ASSERT_TRUE(loop_.run_until([&] { return frozen_ == frozen; }, seconds(10)));

@@ -49,6 +49,18 @@ TEST(Supervisor, SaysHowAJobEnded) {
   }
 }
 
+TEST(Supervisor, NothingIsLeftOfAnAttemptThatIsForgotten) {
+  Scratch scratch;
+  Machine machine(scratch);
+  machine.start("exit 0");
+  machine.forget();
+  EXPECT_FALSE(std::filesystem::is_empty(scratch / "attempts")) << "its end is not known yet";
+  machine.wait_for_exit();
+  machine.forget();
+  EXPECT_TRUE(std::filesystem::is_empty(scratch / "attempts"));
+  EXPECT_FALSE(std::filesystem::exists(scratch / "c3.sock"));
+}
+
 TEST(Supervisor, AProgramThatIsNotThereIsAnExitWithWords) {
   Scratch scratch;
   Machine machine(scratch);
