@@ -28,6 +28,15 @@ TEST(Operations, AWrongArgumentIsNamed) {
   EXPECT_EQ(request.error().describe(), "rollback: discard: expected true or false, got text");
 }
 
+TEST(Operations, AnUnknownArgumentIsNotPassedOver) {
+  auto request = make_request("match", *parse_json(R"({"requirment":"vram:48"})"));
+  ASSERT_FALSE(request);
+  EXPECT_EQ(request.error().describe(),
+            "match has no argument \"requirment\" (did you mean \"requirement\"?)");
+  EXPECT_TRUE(make_request("match", *parse_json(R"({"later":"","more":[],"flag":false})")))
+      << "a newer client that asks for nothing new";
+}
+
 TEST(Operations, NamesAreUnique) {
   auto operations = all_operations();
   for (std::size_t i = 0; i < operations.size(); ++i)

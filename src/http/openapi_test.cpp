@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "api/operations.hpp"
 #include "base/json.hpp"
@@ -14,11 +16,11 @@
 namespace zed::http {
 namespace {
 
-const Value& at(const Value& value, const std::vector<std::string>& path) {
+const Value& at(const Value& value, std::initializer_list<std::string_view> path) {
   const Value* here = &value;
-  for (const std::string& key : path) {
+  for (const std::string_view key : path) {
     here = here->find(key);
-    if (here == nullptr) throw std::out_of_range(key);
+    if (here == nullptr) throw std::out_of_range(std::string(key));
   }
   return *here;
 }
