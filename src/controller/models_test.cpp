@@ -45,8 +45,8 @@ api::RegisterModel registered(const std::string& checkpoint = "") {
   return op;
 }
 
-const Dataset& model_of(World& world, const std::string& name, const std::string& node = "server") {
-  return world.agent(node).datasets.at(testing::dataset("models/" + name));
+const Dataset& model_of(World& world, const char* name, const char* node = "server") {
+  return world.agent(node).datasets.at(testing::dataset("models/" + std::string(name)));
 }
 
 template <class Reply> Reply reply_of(const Value& value) {
@@ -176,6 +176,34 @@ TEST(Models, VersionsAndAliases) {
   for (const char* wrong : {"", "2", "v2", "a b", "a,b"})
     EXPECT_FALSE(world.ask(api::AliasModel{"llama@1", wrong})) << wrong;
   EXPECT_FALSE(world.ask(api::AliasModel{"llama@1", "nobody", true}));
+}
+
+TEST(Models, AWordStandsForOneVersionWhicheverMachineWasAway) {
+  World world = lab();
+  const auto version_of = [&world](const std::string& typed) {
+    auto reply = world.ask(api::ShowModel{typed, {}, 1});
+    return reply ? reply_of<api::ShowModelReply>(*reply).model.version : reply.error().hint;
+  };
+  api::AddModel on_workstation = add("llama", "1");
+  on_workstation.node = "workstation";
+  world.must(on_workstation);
+  world.must(add("llama", "2"));
+  world.must(api::AliasModel{"llama@1", "production"});
+  world.goes_silent("workstation");
+  world.pass(seconds(2));
+  EXPECT_EQ(reply_of<api::AliasReply>(world.must(api::AliasModel{"llama@2", "production"})).was,
+            "1");
+  world.returns("workstation");
+  world.pass(seconds(5));
+  EXPECT_EQ(version_of("llama@production"), "2") << "the copy that was away still lists it";
+  world.must(api::AliasModel{"llama@1", "production"});
+  EXPECT_EQ(version_of("llama@production"), "1");
+  auto wrong = world.ask(api::AliasModel{"llama@2", "production", true});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "production stands for llama@1, not for llama@2");
+  auto gone = reply_of<api::AliasReply>(world.must(api::AliasModel{"llama@1", "production", true}));
+  EXPECT_EQ(gone.was + ", now " + gone.version, "1, now ");
+  EXPECT_THAT(version_of("llama@production"), HasSubstr("there is"));
 }
 
 TEST(Models, RemovingAsksWhatDependsOnIt) {

@@ -6,6 +6,7 @@
 
 #include "controller/ends.hpp"
 #include "controller/machine.hpp"
+#include "controller/operations/reasons.hpp"
 #include "controller/place_request.hpp"
 #include "controller/queueing.hpp"
 #include "controller/timelines.hpp"
@@ -176,24 +177,6 @@ Offer take_over(Machine& m, DesiredJob& job) {
   m.tell("fork", "job " + job.job.name.str(),
          fmt::format("node {} is lost; goes on from {} on {}", lost, from, placement->node.str()));
   return Offer::placed;
-}
-
-/// The first job that this one waits for, and whether waiting is in vain for now.
-std::optional<std::string> awaited(const Machine& m, const DesiredJob& job) {
-  for (const JobName& name : job.job.after) {
-    auto named = m.desired.by_name.find(name);
-    const DesiredJob* other =
-        named == m.desired.by_name.end() ? nullptr : m.desired.find(named->second);
-    bool done = other != nullptr && other->outcome && other->outcome->state == JobState::succeeded;
-    if (done) continue;
-    std::string what = "waits for job " + name.str();
-    if (other == nullptr) return what + ", which was not dispatched";
-    if (!other->outcome) return what;
-    return fmt::format("{}, which is {}: zedctl {}", what, to_string(other->outcome->state),
-                       other->is_terminal() ? "dispatch " + name.str() + " --again"
-                                            : "resume " + name.str());
-  }
-  return std::nullopt;
 }
 
 Offer try_place(Machine& m, DesiredJob& job) {

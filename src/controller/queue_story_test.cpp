@@ -253,6 +253,52 @@ TEST(Case35, WhyProposesTheMovesThatJoinFragments) {
               HasSubstr("would fit if others moved: zedctl resume small --on b"));
 }
 
+TEST(Queue, EachOfEqualJobsSaysWhyItWaits) {
+  World world("a: A100/80");
+  ASSERT_TRUE(world.apply(cluster_of({{"first", "requires gpus: 1"},
+                                      {"second", "requires gpus: 1"},
+                                      {"third", "requires gpus: 1"},
+                                      {"late", "requires gpus: 1\n    after :first"},
+                                      {"later", "requires gpus: 1\n    after :first"}})));
+  for (const char* job : {"first", "second", "third", "late", "later"})
+    world.dispatch(job).value();
+  EXPECT_THAT(why(world, "third"), HasSubstr("behind second: "));
+  for (const char* job : {"late", "later"}) {
+    EXPECT_THAT(why(world, job), HasSubstr("waits for job first"));
+    EXPECT_THAT(why(world, job), HasSubstr("\"placement\":null")) << "as if it could begin";
+  }
+}
+
+TEST(Queue, AJobThatIsAskedToStayOnADrainingNodeSaysSo) {
+  World world("a: A100/80; b: A100/80");
+  ASSERT_TRUE(world.apply(cluster_of({{"train", "requires gpus: 1"}})));
+  world.dispatch("train").value();
+  world.pass(seconds(2));
+  const std::string home = world.job("train").home.str() == "a" ? "b" : "a";
+  world.commits("train", "epoch-1");
+  world.must(api::Resume{"train", "", home});
+  world.pass(seconds(5));
+  api::SetNodeDuty drain;
+  drain.node = home;
+  drain.duty = api::NodeDuty::drain;
+  world.must(drain);
+  world.pass(seconds(5));
+  EXPECT_THAT(why(world, "train"),
+              HasSubstr(home + " is draining, but the job may run there only"));
+  EXPECT_THAT(why(world, "train"), HasSubstr("zedctl resume train --on NODE"));
+}
+
+TEST(Queue, WhileItsNodeIsSilentAJobIsNotSaidToRunWell) {
+  World world("a: A100/80; b: A100/80");
+  ASSERT_TRUE(world.apply(cluster_of({{"train", "requires gpus: 1"}})));
+  world.dispatch("train").value();
+  world.pass(seconds(2));
+  const std::string home = world.job("train").home.str();
+  world.goes_silent(home);
+  world.pass(seconds(10));
+  EXPECT_THAT(why(world, "train"), HasSubstr(home + " has been silent for "));
+}
+
 TEST(Queue, AJobAfterOneThatWasCancelledSaysSo) {
   World world("a: A100/80");
   ASSERT_TRUE(world.apply(cluster_of(

@@ -45,9 +45,9 @@ std::vector<NodeName> code_holders(const Machine& m, const CheckpointId& content
 }
 
 bool is_code_under_way(const Machine& m, const DatasetId& uuid) {
-  const auto& nodes = m.fleet.view().nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
-    return m.steps.is_live(copy_need(uuid, node.first));
+  return std::any_of(m.steps.all().begin(), m.steps.all().end(), [&uuid](const auto& entry) {
+    const auto* receive = std::get_if<ReceiveSnapshot>(&entry.second.step.action);
+    return receive != nullptr && receive->ticket.uuid == uuid;
   });
 }
 

@@ -272,6 +272,20 @@ TEST(Array, ElementsHaveIdentitiesOfTheirOwnThatTablesTellApart) {
   EXPECT_EQ(hashes.size(), 1000u);
 }
 
+TEST(Array, AMisspeltParameterIsNotRunWithEqualValues) {
+  Job job;
+  job.name = JobName("train");
+  job.argv = {"sh", "-c", "train --lr={lr} --out=${HOME}/{x y}"};
+  const std::vector<api::ArrayAxis> misspelt{{"rl", {"1", "2"}}};
+  const Status refused = check_parameters(job, misspelt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "nothing in job train uses {rl}, and {lr} would stay as it is");
+  EXPECT_TRUE(check_parameters(job, {{"lr", {"1", "2"}}, {"seed", {"1"}}})) << "ZED_PARAM_SEED";
+  job.argv = {"train"};
+  EXPECT_TRUE(check_parameters(job, misspelt)) << "ZED_PARAM_RL";
+}
+
 TEST(Array, AllOrNothing) {
   World world("server: A100/80 x8");
   ASSERT_TRUE(world.apply(lab_with(train)));

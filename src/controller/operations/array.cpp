@@ -61,6 +61,17 @@ std::string filled(const std::string& word, const ArrayElement& element) {
   return text;
 }
 
+/// Names in "{name}", but not in the shell's "${name}".
+void find_holes(const std::string& word, std::set<std::string>& holes) {
+  for (std::size_t open = word.find('{'); open != std::string::npos;
+       open = word.find('{', open + 1)) {
+    const std::size_t close = word.find('}', open);
+    if (close == std::string::npos) return;
+    const std::string name = word.substr(open + 1, close - open - 1);
+    if (is_parameter(name) && (open == 0 || word[open - 1] != '$')) holes.insert(name);
+  }
+}
+
 std::string upper(std::string text) {
   for (char& c : text)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -91,6 +102,25 @@ Result<std::vector<ArrayElement>> elements_of(const std::vector<api::ArrayAxis>&
     elements = std::move(longer);
   }
   return elements;
+}
+
+Status check_parameters(const Job& base, const std::vector<api::ArrayAxis>& axes) {
+  std::set<std::string> holes;
+  for (const std::string& word : base.argv)
+    find_holes(word, holes);
+  for (const auto& entry : base.env)
+    find_holes(entry.second, holes);
+  std::vector<std::string> unused;
+  for (const api::ArrayAxis& axis : axes)
+    if (holes.erase(axis.name) == 0) unused.push_back("{" + axis.name + "}");
+  if (unused.empty() || holes.empty()) return {};
+  return fail(ErrorCode::invalid,
+              fmt::format("nothing in job {} uses {}, and {{{}}} would stay as it is",
+                          base.name.str(), join(unused, ", "), *holes.begin()),
+              "--array " + *holes.begin() +
+                  "=A,B; a program that reads the environment has "
+                  "ZED_PARAM_" +
+                  upper(axes.front().name));
 }
 
 JobId element_id(const JobId& first, std::size_t position) {

@@ -20,6 +20,11 @@ using ArrayElement = std::vector<std::pair<std::string, std::string>>;
 /// name or value given twice, an axis without values, or more than largest_array combinations.
 Result<std::vector<ArrayElement>> elements_of(const std::vector<api::ArrayAxis>& axes);
 
+/// Whether the job reads what varies. One that names other parameters ("{lr}") and not this one
+/// would only burn time on equal runs; one that names none may read ZED_PARAM_<NAME>. Errors:
+/// `invalid`.
+Status check_parameters(const Job& base, const std::vector<api::ArrayAxis>& axes);
+
 /// The identity of the job at `position` of an array that was submitted as `first`: the same each
 /// time, so that a repeated submit makes no second job.
 JobId element_id(const JobId& first, std::size_t position);

@@ -1,6 +1,7 @@
 #include "controller/operations/checkpoint_name.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 #include "controller/names.hpp"
@@ -25,14 +26,14 @@ std::string abandoned_hint(const Machine& m, const DesiredJob& job, std::string_
   return "";
 }
 
-/// Whether a node has been told to destroy it: it may be gone by now.
-bool is_going(const Machine& m, const DatasetId& dataset, const CheckpointId& snapshot) {
-  return std::any_of(m.steps.all().begin(), m.steps.all().end(), [&](const auto& entry) {
-    const auto* destroy = std::get_if<Destroy>(&entry.second.step.action);
-    return destroy != nullptr && destroy->uuid == dataset &&
-           std::find(destroy->snapshots.begin(), destroy->snapshots.end(), snapshot) !=
-               destroy->snapshots.end();
-  });
+/// What nodes have been told to destroy of it: it may be gone by now.
+std::set<CheckpointId> being_destroyed(const Machine& m, const DatasetId& dataset) {
+  std::set<CheckpointId> found;
+  for (const auto& [id, live] : m.steps.all())
+    if (const auto* destroy = std::get_if<Destroy>(&live.step.action);
+        destroy != nullptr && destroy->uuid == dataset)
+      found.insert(destroy->snapshots.begin(), destroy->snapshots.end());
+  return found;
 }
 
 }  // namespace
@@ -53,17 +54,18 @@ Result<FoundCheckpoint> find_checkpoint(const Machine& m, const DesiredJob& job,
   auto home = std::find(holders.begin(), holders.end(), job.home);
   if (home != holders.end()) std::rotate(holders.begin(), home, home + 1);
   std::vector<std::string> known;
+  const std::set<CheckpointId> going = being_destroyed(m, job.dataset_uuid());
   for (const NodeName& node : holders)
     for (const Snapshot& snapshot : m.fleet.copy(node, job.dataset_uuid())->snapshots) {
       if (!may_begin_at(job, snapshot)) continue;
-      const bool going = is_going(m, job.dataset_uuid(), snapshot.id);
-      if (snapshot.name == name && going)
+      const bool goes = going.contains(snapshot.id);
+      if (snapshot.name == name && goes)
         return fail(ErrorCode::not_found,
                     "checkpoint @" + snapshot.name + " of job " + job.job.name.str() +
                         " is being destroyed: its `keep`, or a prune, had it removed",
                     "zedctl checkpoints " + job.job.name.str() + " shows what stays");
       if (snapshot.name == name) return FoundCheckpoint{node, &snapshot};
-      if (!going) known.push_back(snapshot.name);
+      if (!goes) known.push_back(snapshot.name);
     }
   std::reverse(known.begin(), known.end());  // the newest are those that people mean
   std::string hint = abandoned_hint(m, job, name);

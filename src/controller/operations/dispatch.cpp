@@ -308,6 +308,7 @@ void submit_array(const Asked& asked, const api::Dispatch& op) {
   if (was_there(asked)) return;
   auto base = checked_job(m, op, first);
   if (!base) return asked.refuse(base.error());
+  if (auto used = check_parameters(base->job, op.array); !used) return asked.refuse(used.error());
   if (!base->job.code) return submit_elements(asked, op, *base, *elements, ids);
   pack_first(asked, op, *base,
              [op, was_there, ids, elements = *elements](const Asked& again, const DesiredJob& job) {

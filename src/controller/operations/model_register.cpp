@@ -51,9 +51,9 @@ std::map<std::string, std::string> origin_of(const Machine& m, const DesiredJob&
 
 /// A metric must not take the place of what Zed itself keeps there.
 bool is_reserved(const std::string& name) {
-  constexpr std::array<std::string_view, 12> own{"type",      "uuid",      "name",     "home",
-                                                 "version",   "aliases",   "requires", "geometry",
-                                                 "importing", "branch_of", "intent",   "sha256"};
+  constexpr std::array<std::string_view, 13> own{
+      "type",     "uuid",      "name",      "home",   "version", "aliases",    "requires",
+      "geometry", "importing", "branch_of", "intent", "sha256",  "alias_times"};
   return std::find(own.begin(), own.end(), name) != own.end();
 }
 
@@ -66,25 +66,50 @@ Result<FoundCheckpoint> checkpoint_of(const Machine& m, const DesiredJob& job,
               "zedctl checkpoints " + job.job.name.str());
 }
 
-/// The same properties on every machine that has the model and is there.
-std::vector<PlanStep> set_everywhere(const Machine& m, const DatasetId& uuid,
-                                     const PropertyChanges& changes, const std::string& why) {
-  std::vector<PlanStep> steps;
+/// A word comes or goes on every copy of a version that is there.
+void change_alias(const Machine& m, const api::ModelRow& row, const std::string& word,
+                  const AliasChange& change, std::vector<PlanStep>& steps) {
+  const DatasetId uuid = uuid_of(m, row);
   for (const NodeName& node : m.fleet.ready_holders(uuid)) {
+    const Dataset* copy = m.fleet.copy(node, uuid);
     PlanStep step;
     step.node = node;
-    step.action = SetProperties{m.fleet.copy(node, uuid)->name, uuid, changes};
+    step.action = SetProperties{copy->name, uuid, with_alias(copy->properties, word, change)};
     step.expect = m.expect(uuid);
-    step.why = why;
+    step.why = change.stands ? "alias" : "alias moves on";
     steps.push_back(std::move(step));
   }
-  return steps;
 }
 
-PropertyChanges without(const api::ModelRow& row, const std::string& alias) {
-  std::vector<std::string> left = aliases_of(row);
-  left.erase(std::remove(left.begin(), left.end(), alias), left.end());
-  return {{"aliases", left.empty() ? std::optional<std::string>() : join(left, ",")}};
+/// Later than every change of the word before, whatever clocks say.
+AliasChange next_change(const Machine& m, const api::ModelsReply& all, const std::string& model,
+                        const std::string& word, bool stands) {
+  const auto last = last_change(m, all, model, word);
+  return {WallTime{std::max(m.now.wall.ms, last ? last->at.ms + 1 : 0)}, stands};
+}
+
+/// The version that a word stands for; null if for none.
+const api::ModelRow* version_of_alias(const api::ModelsReply& all, const std::string& model,
+                                      const std::string& word) {
+  for (const api::ModelRow& row : all.models) {
+    const std::vector<std::string> aliases = aliases_of(row);
+    if (row.name == model && std::find(aliases.begin(), aliases.end(), word) != aliases.end())
+      return &row;
+  }
+  return nullptr;
+}
+
+/// What of a word would be removed. `typed`: the model as a person wrote it, perhaps of a version.
+Result<api::ModelRow> row_to_remove_from(const api::ModelRow* now, const api::ModelRow& asked_for,
+                                         const api::AliasModel& op) {
+  if (now == nullptr)
+    return fail(ErrorCode::not_found, op.alias + " stands for no version of " + asked_for.name,
+                "zedctl model show " + asked_for.name);
+  if (op.model.find('@') != std::string::npos && now->dataset != asked_for.dataset)
+    return fail(ErrorCode::not_found,
+                op.alias + " stands for " + versioned(*now) + ", not for " + versioned(asked_for),
+                "zedctl model alias " + versioned(*now) + " " + op.alias + " --remove");
+  return *now;
 }
 
 }  // namespace
@@ -111,16 +136,15 @@ void handle(const Asked& asked, const api::RegisterModel& op) {
   for (const auto& [key, value] : op.properties)
     import.properties[key] = value;
   if (!op.alias.empty()) {
-    for (const api::ModelRow& row : models_reply(m).models) {
-      const std::vector<std::string> aliases = aliases_of(row);
-      if (row.name == op.name &&
-          std::find(aliases.begin(), aliases.end(), op.alias) != aliases.end())
-        return asked.refuse(ErrorCode::exists,
-                            op.alias + " stands for " + versioned(row) + " already",
-                            "register it, then zedctl model alias " + op.name + "@" +
-                                place->version + " " + op.alias);
-    }
-    import.properties["aliases"] = op.alias;
+    const api::ModelsReply all = models_reply(m);
+    if (const api::ModelRow* row = version_of_alias(all, op.name, op.alias))
+      return asked.refuse(ErrorCode::exists,
+                          op.alias + " stands for " + versioned(*row) + " already",
+                          "register it, then zedctl model alias " + op.name + "@" + place->version +
+                              " " + op.alias);
+    for (auto& [key, value] :
+         with_alias({}, op.alias, next_change(m, all, op.name, op.alias, true)))
+      import.properties[key] = value.value_or("");
   }
   import.source = m.fleet.copy(found->node, job->dataset_uuid())->name;
   import.source_snapshot = found->snapshot->id;
@@ -132,33 +156,24 @@ void handle(const Asked& asked, const api::AliasModel& op) {
   if (auto fits = check_alias(op.alias); !fits) return asked.refuse(fits.error());
   auto row = find_model(m, op.model);
   if (!row) return asked.refuse(row.error());
+  const api::ModelsReply all = models_reply(m);
+  const api::ModelRow* now = version_of_alias(all, row->name, op.alias);
+  if (op.remove) row = row_to_remove_from(now, *row, op);
+  if (!row) return asked.refuse(row.error());
   if (row->copies.empty())
     return asked.refuse(ErrorCode::not_found, versioned(*row) + " is on no node yet",
                         "zedctl model ls");
-  api::AliasReply reply{row->name, row->version, op.alias, ""};
+  // Of a word that stands for nothing any more, no version is said.
+  const api::AliasReply reply{row->name, op.remove ? "" : row->version, op.alias,
+                              now == nullptr ? "" : now->version};
+  if (!op.remove && now != nullptr && now->dataset == row->dataset) return asked.reply(reply);
+  const AliasChange change = next_change(m, all, row->name, op.alias, !op.remove);
   std::vector<PlanStep> steps;
-  for (const api::ModelRow& other : models_reply(m).models) {
-    const std::vector<std::string> aliases = aliases_of(other);
-    if (other.name != row->name ||
-        std::find(aliases.begin(), aliases.end(), op.alias) == aliases.end())
-      continue;
-    reply.was = other.version;
-    if (!op.remove && other.dataset == row->dataset) return asked.reply(reply);
-    for (PlanStep& step :
-         set_everywhere(m, uuid_of(m, other), without(other, op.alias), "alias moves on"))
-      steps.push_back(std::move(step));
-  }
-  if (op.remove && reply.was.empty())
-    return asked.refuse(ErrorCode::not_found, op.alias + " stands for no version of " + row->name,
-                        "zedctl model show " + row->name);
-  if (!op.remove) {
-    std::vector<std::string> aliases = aliases_of(*row);
-    aliases.push_back(op.alias);
-    for (PlanStep& step :
-         set_everywhere(m, uuid_of(m, *row), {{"aliases", join(aliases, ",")}}, "alias"))
-      steps.push_back(std::move(step));
-  }
-  if (steps.empty())
+  if (now != nullptr && now->dataset != row->dataset)
+    change_alias(m, *now, op.alias, {change.at, false}, steps);
+  const std::size_t others = steps.size();
+  change_alias(m, *row, op.alias, change, steps);
+  if (steps.size() == others)
     return asked.refuse(ErrorCode::unavailable,
                         "no node that has " + versioned(*row) + " is connected", "zedctl nodes");
   const NodeName node = steps.back().node;

@@ -49,6 +49,39 @@ api::ModelRow model_row(const Machine& m, const DatasetName& dataset, const Data
   return row;
 }
 
+struct Told {
+  AliasChange change;
+  std::string dataset;
+};
+using NewestAliases = std::map<std::pair<std::string, std::string>, Told>;  ///< by model and word
+
+NewestAliases newest_aliases(const Machine& m, const api::ModelsReply& all) {
+  NewestAliases newest;
+  for (const api::ModelRow& row : all.models) {
+    const DatasetId uuid = uuid_of(m, row);
+    for (const NodeName& node : m.fleet.holders(uuid))
+      for (const auto& [word, change] : alias_changes(m.fleet.copy(node, uuid)->properties)) {
+        Told& told = newest[{row.name, word}];
+        if (told.dataset.empty() || told.change < change) told = {change, row.dataset};
+      }
+  }
+  return newest;
+}
+
+/// A copy that was away when a word moved on still lists it.
+void show_newest_aliases(const Machine& m, api::ModelsReply& all) {
+  const NewestAliases newest = newest_aliases(m, all);
+  for (api::ModelRow& row : all.models) {
+    std::vector<std::string> words;
+    for (const auto& [key, told] : newest)
+      if (key.first == row.name && told.dataset == row.dataset && told.change.stands)
+        words.push_back(key.second);
+    row.properties.erase("alias_times");
+    row.properties.erase("aliases");
+    if (!words.empty()) row.properties["aliases"] = join(words, ",");
+  }
+}
+
 }  // namespace
 
 api::ModelsReply models_reply(const Machine& m) {
@@ -74,6 +107,7 @@ api::ModelsReply models_reply(const Machine& m) {
       row->name = declared.name.str();
       if (row->requirement.empty()) row->requirement = declared.requirement.str();
     }
+  show_newest_aliases(m, reply);
   return reply;
 }
 
@@ -123,6 +157,13 @@ std::vector<std::string> aliases_of(const api::ModelRow& row) {
 DatasetId uuid_of(const Machine& m, const api::ModelRow& row) {
   auto name = DatasetName::parse(row.dataset);
   return name ? m.fleet.uuid_of(*name).value_or(DatasetId{}) : DatasetId{};
+}
+
+std::optional<AliasChange> last_change(const Machine& m, const api::ModelsReply& all,
+                                       const std::string& model, const std::string& word) {
+  const NewestAliases newest = newest_aliases(m, all);
+  const auto found = newest.find({model, word});
+  return found == newest.end() ? std::nullopt : std::optional(found->second.change);
 }
 
 Result<api::ModelRow> find_model(const Machine& m, const std::string& typed) {

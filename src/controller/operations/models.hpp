@@ -2,6 +2,7 @@
 // Operations on models. Inside the room only.
 
 #include "controller/imports.hpp"
+#include "controller/operations/aliases.hpp"
 #include "controller/operations/handlers.hpp"
 
 namespace zed::controller {
@@ -14,9 +15,13 @@ api::ModelsReply models_reply(const Machine& m);
 Result<api::ModelRow> find_model(const Machine& m, const std::string& typed);
 /// "llama@2".
 std::string versioned(const api::ModelRow& row);
-/// The words that stand for a version, from its property.
+/// The words that stand for a version, from the row's property.
 std::vector<std::string> aliases_of(const api::ModelRow& row);
 DatasetId uuid_of(const Machine& m, const api::ModelRow& row);
+/// The newest change of a word that any copy of a version of that model tells; none: it never
+/// stood.
+std::optional<AliasChange> last_change(const Machine& m, const api::ModelsReply& all,
+                                       const std::string& model, const std::string& word);
 
 // models.cpp
 /// Where a new version of a model goes.

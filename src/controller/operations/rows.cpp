@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "controller/imports.hpp"
+#include "controller/operations/reasons.hpp"
 #include "controller/timelines.hpp"
 
 namespace zed::controller {
@@ -16,18 +17,6 @@ std::string text_of(const Value& value) {
   if (auto* text = value.as_text()) return *text;
   if (auto* number = value.as_double()) return fmt::format("{}", *number);
   return to_json(value);
-}
-
-std::string reason_of(const Machine& m, const DesiredJob& job) {
-  if (job.outcome) return job.outcome->reason;
-  auto waits = m.waits_for.find(job.job.id);
-  const Attempt* attempt = visible_attempt(m, job);
-  bool heard = attempt != nullptr && !m.fleet.is_lost(job.placed->node);
-  if (heard && job.wanted != Wanted::run) return job.wanted_why;
-  if (heard && attempt->phase == AttemptPhase::starting && job.job.setup)
-    return "setup: " + *job.job.setup;
-  if (heard) return job.placed->why;
-  return waits != m.waits_for.end() ? waits->second : "";
 }
 
 std::vector<std::string> gpu_models(const Machine& m, const DesiredJob& job) {

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/handlers.hpp"
+#include "controller/operations/reasons.hpp"
 #include "controller/operations/rows.hpp"
 #include "controller/place_request.hpp"
 #include "controller/queueing.hpp"
@@ -29,20 +30,6 @@ std::vector<Placement> ranked(const Machine& m, const sched::PlaceRequest& reque
     left.exclusions.push_back({placement->node, "listed already", true});
   }
   return placements;
-}
-
-std::vector<std::string> reasons_of(const Machine& m, const DesiredJob& job) {
-  std::vector<std::string> reasons;
-  api::JobRow row = row_of(m, job);
-  if (!row.reason.empty()) reasons.push_back(row.reason);
-  if (!job.outcome && !job.last_exit.empty())
-    reasons.push_back(fmt::format("its last attempt ended: {}", job.last_exit));
-  for (const auto& entry : m.steps.all())
-    if (entry.second.owner == job.job.id)
-      reasons.push_back("under way on " + entry.second.step.node.str() + ": " +
-                        describe(entry.second.step.action));
-  if (!job.only.empty()) reasons.push_back("it may run on " + job.only.str() + " only, as asked");
-  return reasons;
 }
 
 /// Free GPUs that are enough, but scattered: which jobs to move.
@@ -127,7 +114,7 @@ void handle(const Asked& asked, const api::WhyJob& op) {
   reply.reasons = reasons_of(m, *job);
   if (job->placed)
     reply.placement = Placement{job->placed->node, job->placed->gpus, 0, job->placed->why};
-  if (!job->placed && !job->is_over()) explain_place(m, *job, reply);
+  if (!job->placed && !job->is_over() && !awaited(m, *job)) explain_place(m, *job, reply);
   asked.reply(reply);
 }
 
