@@ -30,9 +30,7 @@ std::string metrics_csv(const api::MetricsReply& reply) {
 }
 
 /// Refuses if one of the metrics that were asked for is not among what came.
-Status all_are_there(const api::ReadMetrics& question, const std::string& json) {
-  if (question.names.empty()) return {};
-  ZED_TRY(auto reply, http::Client::read_reply<api::MetricsReply>(json));
+Status all_are_there(const api::ReadMetrics& question, const api::MetricsReply& reply) {
   std::vector<std::string> known = reply.other_names, missing;
   for (const MetricSeries& series : reply.series)
     known.push_back(series.name);
@@ -50,10 +48,10 @@ Status all_are_there(const api::ReadMetrics& question, const std::string& json) 
 Result<std::string> metrics_text(Context& context, const api::ReadMetrics& question) {
   ZED_TRY(http::Client * client, context.client());
   ZED_TRY(std::string json, client->call_text(api::ReadMetrics::tag, to_value(question)));
-  // Who watches waits for what is not there yet.
-  if (!context.options().watch) ZED_CHECK(all_are_there(question, json));
-  if (context.options().json) return json;
   ZED_TRY(auto reply, http::Client::read_reply<api::MetricsReply>(json));
+  // Who watches waits for what is not there yet.
+  if (!context.options().watch) ZED_CHECK(all_are_there(question, reply));
+  if (context.options().json) return json;
   return context.options().csv ? metrics_csv(reply) : render(reply, context.view());
 }
 

@@ -1,19 +1,44 @@
 #include "cli/completion.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/text.hpp"
 
 namespace zed::cli {
 namespace {
 
-/// The KIND of complete-names that a positional or an option's value takes; "files", or "".
+struct OptionValue {
+  std::string_view option;
+  std::string_view kind;
+};
+
+/// What is to be completed after these options: a KIND of complete-names, or "files".
+constexpr std::array option_values{
+    OptionValue{"--on", "nodes"},     OptionValue{"--node", "nodes"},
+    OptionValue{"--to", "nodes"},     OptionValue{"--code-on", "nodes"},
+    OptionValue{"--model", "models"}, OptionValue{"--data", "datasets"},
+    OptionValue{"--socket", "files"}, OptionValue{"--dir", "files"},
+    OptionValue{"--code", "files"},
+};
+
+/// The same of an option's value; "" for one that cannot be known.
+std::string kind_of_value(std::string_view option) {
+  const auto* const found =
+      std::find_if(option_values.begin(), option_values.end(),
+                   [&](const OptionValue& value) { return value.option == option; });
+  return found == option_values.end() ? "" : std::string(found->kind);
+}
+
+/// The same of a positional.
 std::string kind_of(const std::string& word) {
   if (word == "JOB" || word == "JOB|DATASET") return "jobs";
   if (word.find("@CHECKPOINT") != std::string::npos) return "checkpoints";
   if (word == "DATASET") return "datasets";
-  if (word == "MODEL" || word == "MODEL@VERSION" || word == "--model") return "models";
-  if (word == "NODE" || word == "--on" || word == "--node") return "nodes";
-  if (word == "FILE" || word == "PROFILE.json" || word == "--socket" || word == "--dir")
-    return "files";
+  if (word == "MODEL" || word == "MODEL@VERSION") return "models";
+  if (word == "NODE") return "nodes";
+  if (word == "FILE" || word == "PROFILE.json") return "files";
   return "";
 }
 
@@ -33,6 +58,15 @@ std::string cases(const std::vector<CommandShape>& shapes) {
     text += "    '" + shape.path + "') options='" + join(shape.options, " ") + "' kind='" + kind +
             "' fixed='" + words + "' ;;\n";
   }
+  return text;
+}
+
+/// Those of both shells for the value of an option.
+std::string value_cases() {
+  std::string text;
+  for (const OptionValue& value : option_values)
+    text +=
+        "    " + std::string(value.option) + ") kind=" + std::string(value.kind) + " fixed= ;;\n";
   return text;
 }
 
@@ -76,11 +110,8 @@ std::string bash_script(const std::vector<CommandShape>& shapes) {
          "  local second=\n"
          "  [ \"$COMP_CWORD\" -gt 2 ] && second=\"${COMP_WORDS[2]}\"\n"
          "  _zedctl_shape \"${COMP_WORDS[1]}\" \"$second\"\n"
-         "  case \"$previous\" in\n"
-         "    --on|--node|--to|--code-on) kind=nodes fixed= ;;\n"
-         "    --model) kind=models fixed= ;;\n"
-         "    --data) kind=datasets fixed= ;;\n"
-         "    --socket|--dir|--code) kind=files fixed= ;;\n"
+         "  case \"$previous\" in\n" +
+         value_cases() +
          "  esac\n"
          "  if [ \"${cur#-}\" != \"$cur\" ]; then\n"
          "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
@@ -109,11 +140,8 @@ std::string zsh_script(const std::vector<CommandShape>& shapes) {
          "  (( CURRENT == 3 )) && second=\n"
          "  local options kind fixed\n"
          "  _zedctl_shape \"$first\" \"$second\"\n"
-         "  case \"$previous\" in\n"
-         "    --on|--node|--to|--code-on) kind=nodes fixed= ;;\n"
-         "    --model) kind=models fixed= ;;\n"
-         "    --data) kind=datasets fixed= ;;\n"
-         "    --socket|--dir|--code) kind=files fixed= ;;\n"
+         "  case \"$previous\" in\n" +
+         value_cases() +
          "  esac\n"
          "  if [[ \"$cur\" == -* ]]; then\n"
          "    compadd -- ${=options}\n"
@@ -135,6 +163,18 @@ std::string fish_quoted(std::string_view text) {
   return quoted + "'";
 }
 
+/// What to offer of a kind: " -F" for files, else the names that there are now.
+std::string fish_values(const std::string& kind) {
+  return kind == "files" ? " -F" : " -f -a '(zedctl complete-names " + kind + " 2>/dev/null)'";
+}
+
+std::string fish_option(const std::string& where, const std::string& option) {
+  const std::string kind = kind_of_value(option);
+  return "complete -c zedctl -n " + where +
+         (option.substr(0, 2) == "--" ? " -l " + option.substr(2) : " -s " + option.substr(1)) +
+         (kind.empty() ? "" : " -r" + fish_values(kind)) + "\n";
+}
+
 std::string fish_line(const CommandShape& shape) {
   const std::size_t space = shape.path.find(' ');
   const std::string leaf = space == std::string::npos ? shape.path : shape.path.substr(space + 1);
@@ -145,15 +185,10 @@ std::string fish_line(const CommandShape& shape) {
                      fish_quoted(shape.help) + "\n";
   const std::string here = fish_quoted("__fish_seen_subcommand_from " + leaf);
   for (const std::string& option : shape.options)
-    text += "complete -c zedctl -n " + here +
-            (option.substr(0, 2) == "--" ? " -l " + option.substr(2) : " -s " + option.substr(1)) +
-            "\n";
+    text += fish_option(here, option);
   for (const std::string& positional : shape.positionals) {
     const std::string kind = kind_of(positional);
-    if (kind == "files") text += "complete -c zedctl -n " + here + " -F\n";
-    if (!kind.empty() && kind != "files")
-      text += "complete -c zedctl -f -n " + here + " -a '(zedctl complete-names " + kind +
-              " 2>/dev/null)'\n";
+    if (!kind.empty()) text += "complete -c zedctl -n " + here + fish_values(kind) + "\n";
     if (positional == "SHELL") text += "complete -c zedctl -f -n " + here + " -a 'bash zsh fish'\n";
   }
   return text;

@@ -48,11 +48,13 @@ void DailyArguments::add_looks(const Add& add, bool& watch) {
 void DailyArguments::add_files(const Add& add) {
   auto* files = add(std::string(api::ListFiles::tag), "files of a job or a dataset",
                     [this] { return files_; });
-  positional(files, "JOB@CHECKPOINT:PATH", files_.target,
-             "JOB alone: as they are now; a dataset's name does as well");
+  positional(
+      files, "JOB@CHECKPOINT", files_.target,
+      "below a folder: JOB@CHECKPOINT:PATH; JOB alone: as they are now; a dataset does as well");
   auto* copy =
       add("cp", "copy files of a job or a dataset to this machine", [this] { return copy_; });
-  positional(copy, "JOB@CHECKPOINT:PATH", copy_.from, "without @CHECKPOINT: as they are now");
+  positional(copy, "JOB@CHECKPOINT", copy_.from,
+             "with what to copy: JOB@CHECKPOINT:PATH; without @CHECKPOINT: as it is now");
   positional(copy, "FILE", copy_.to, "file or folder; - for standard output");
   auto* diff = add(std::string(api::DiffCheckpoints::tag),
                    "what differs between two checkpoints: code, environment, parameters, metrics",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -357,6 +358,28 @@ TEST_F(Daily, AFailedJobTellsWhereToLook) {
   const Outcome waited = run({"dispatch", "train", "--wait"});
   EXPECT_EQ(waited.status, 1);
   EXPECT_THAT(waited.err, HasSubstr("next: zedctl logs train"));
+}
+
+TEST_F(Daily, WhileAJobIsPreparedOnlyWhatItWaitsForIsTold) {
+  api::DispatchReply dispatched;
+  dispatched.job = row(JobState::preparing);
+  controller_.answer("dispatch", dispatched);
+  api::TransfersReply moving;
+  for (const char* why : {"job train-2 runs on server", "job train runs on server", "replicate"}) {
+    api::TransferRow& transfer = moving.transfers.emplace_back();
+    transfer.dataset = std::string("models/of ") + why;
+    transfer.why = why;
+  }
+  controller_.answer("transfers", moving);
+  std::atomic<int> asked = 0;
+  controller_.on("jobs", [&](const api::Request&) -> Result<Value> {
+    return api::encode_reply(
+        api::JobsReply{{row(++asked > 2 ? JobState::succeeded : JobState::preparing)}});
+  });
+  const Outcome waited = run({"dispatch", "train", "--wait"});
+  EXPECT_EQ(waited.status, 0) << waited.err;
+  EXPECT_THAT(waited.err, HasSubstr("models/of job train runs on server"));
+  EXPECT_THAT(waited.err, Not(HasSubstr("more")));
 }
 
 TEST_F(Daily, RunFollowsTheLogAndHasTheJobsStatus) {

@@ -236,6 +236,13 @@ TEST(Arguments, MistakesAreUsageErrors) {
   EXPECT_NE(std::get<Said>(help).text.find("--discard"), std::string::npos);
 }
 
+TEST(Arguments, HaveNamesThatNewerCli11TakesToo) {
+  // 2.4, of Debian 13 and Ubuntu 24.04, throws at others as soon as the program starts.
+  for (const CommandShape& shape : command_shapes())
+    for (const std::string& name : shape.positionals)
+      EXPECT_EQ(name.find_first_of("=:{ "), std::string::npos) << shape.path << " " << name;
+}
+
 TEST(Completion, KnowsEveryCommandAndOption) {
   const auto shapes = command_shapes();
   EXPECT_GT(shapes.size(), 25U);

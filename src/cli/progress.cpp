@@ -64,6 +64,15 @@ bool Narrator::concerns(const api::FleetEvent& event) const {
          event.subject.compare(event.subject.size() - ending.size(), ending.size(), ending) == 0;
 }
 
+bool Narrator::concerns(const api::TransferRow& transfer) const {
+  if (subject_.empty()) return true;
+  const std::string job = "job " + subject_;
+  const std::size_t at = transfer.why.find(job);
+  if (at == std::string::npos) return transfer.dataset == "jobs/" + subject_;
+  const std::string_view after = std::string_view(transfer.why).substr(at + job.size());
+  return after.empty() || after.front() == ' ' || after.front() == ':';
+}
+
 void Narrator::tell(const std::string& line) {
   if (!client_) return progress_.show(line);
   auto events = client_->call(api::ListEvents{last_event_, 200});
@@ -72,12 +81,12 @@ void Narrator::tell(const std::string& line) {
     if (concerns(event)) progress_.keep(render(event, context_.error_view()));
   }
   std::string text = line;
-  auto transfers = client_->call(api::ListTransfers{});
-  if (transfers && !transfers->transfers.empty()) {
-    text += "; " + sentence_of(transfers->transfers.front());
-    if (transfers->transfers.size() > 1)
-      text += " and " + std::to_string(transfers->transfers.size() - 1) + " more";
-  }
+  const auto transfers = client_->call(api::ListTransfers{});
+  std::size_t moving = 0;
+  for (const api::TransferRow& row :
+       transfers ? transfers->transfers : decltype(transfers->transfers){})
+    if (concerns(row) && ++moving == 1) text += "; " + sentence_of(row);
+  if (moving > 1) text += " and " + std::to_string(moving - 1) + " more";
   progress_.show(text);
 }
 

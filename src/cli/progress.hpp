@@ -29,11 +29,11 @@ private:
   std::int64_t last_ms_ = 0;
 };
 
-/// Everything that moves and happens, told while something else is waited for: asks the controller
-/// by a connection of its own.
+/// What moves and happens, told while something else is waited for: asks the controller by a
+/// connection of its own.
 class Narrator {
 public:
-  /// Events that happened before are not told. `subject`: only events about it ("" for all).
+  /// Events that happened before are not told. `subject`: only what is about that job ("" for all).
   Narrator(Context& context, std::string subject);
   /// Asks again and shows; failures are passed over in silence, the caller's wait will tell.
   void tell(const std::string& line);
@@ -42,6 +42,8 @@ public:
 
 private:
   bool concerns(const api::FleetEvent& event) const;
+  /// What the subject waits for, or what copies it.
+  bool concerns(const api::TransferRow& transfer) const;
 
   Context& context_;
   std::string subject_;

@@ -149,6 +149,10 @@ std::string render(const api::FitReply& reply, const View& view) {
 }
 
 std::string render(const api::AliasReply& reply, const View&) {
+  if (reply.version.empty())
+    return printable(reply.alias + " no longer stands for version " + reply.was + " of " +
+                     reply.model) +
+           "\n";
   const std::string version =
       "version " + printable(reply.version) + " of " + printable(reply.model);
   std::string text = printable(reply.alias) + " is " + version;

@@ -412,6 +412,8 @@ TEST(Render, WhereAModelFits) {
 
 TEST(Render, VersionsOfModels) {
   expect_golden("model_alias", render(api::AliasReply{"llama", "2", "production", "1"}, plain()));
+  EXPECT_EQ(render(api::AliasReply{"llama", "", "production", "1"}, plain()),
+            "production no longer stands for version 1 of llama\n");
   api::RemoveModelReply gone{"llama",    "1",        "models/llama", {"job infer runs with it"},
                              {"server"}, {"laptop"}, false};
   expect_golden("model_rm_preview", render(gone, plain()));

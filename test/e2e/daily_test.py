@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import unittest
 
 from support import BINARIES, CLIENT, DONE, ERROR, NOT_FOUND, REFUSED, TWO, FleetCase, wait_for
+from terminal import Terminal
 
 TRAIN = """
 import sys, time
@@ -130,24 +129,11 @@ class BesideAJob(DailyCase):
         self.assert_says(missing, "no-such-program")
 
     def test_a_shell_at_a_terminal(self):
-        master, slave = pty.openpty()
-        child = subprocess.Popen([BINARIES / "zedctl", "exec", "train", "--", "sh"], env=self.fleet.environment,
-                                 stdin=slave, stdout=slave, stderr=slave)
-        os.close(slave)
-        said = b""
-
-        def says(text):
-            nonlocal said
-            while text not in said and select.select([master], [], [], 0)[0]:
-                said += os.read(master, 4096)
-            return text in said
-
-        os.write(master, b"tty; echo sum $((40+2))\n")
-        wait_for("the shell to answer", lambda: says(b"sum 42"))
-        self.assertIn(b"/dev/pts/", said)
-        os.write(master, b"exit 5\n")
-        self.assertEqual(child.wait(20), 5)
-        os.close(master)
+        with Terminal([BINARIES / "zedctl", "exec", "train", "--", "sh"], self.fleet.environment) as terminal:
+            terminal.type("tty; echo sum $((40+2))\n")
+            self.assertIn("/dev/pts/", terminal.says("sum 42"))
+            terminal.type("exit 5\n")
+            self.assertEqual(terminal.child.wait(20), 5)
 
     def test_it_ends_with_the_job(self):
         child = subprocess.Popen([BINARIES / "zedctl", "exec", "train", "--", "sleep", "600"],
@@ -172,12 +158,53 @@ class Looking(FleetCase):
         self.assertEqual(sorted(row["node"] for row in gpus), ["alpha", "beta", "beta"])
         self.assert_says(self.fleet.do("top"), "NODES", "GPUS", "JOBS")
 
-    def test_the_manual_page_and_completion(self):
+    def test_the_manual_page(self):
         page = self.fleet.do("man").stdout
         self.assertTrue(page.startswith(".TH ZEDCTL 1"), page[:40])
-        for shell in ("bash", "zsh", "fish"):
-            self.assertIn("replicate", self.fleet.do("completion", shell).stdout)
-        self.assertIn("alpha", self.fleet.do("complete-names", "nodes").stdout)
+
+
+class Completing(FleetCase):
+    """Real shells, with what a person types before the tabulator and what the shell makes of it."""
+
+    nodes = TWO
+    TYPED = {
+        "zedctl rollb": "zedctl rollback ",
+        "zedctl token cr": "zedctl token create ",
+        "zedctl jobs --wa": "zedctl jobs --watch ",
+        "zedctl cordon al": "zedctl cordon alpha ",
+        "zedctl resume train --on be": "zedctl resume train --on beta ",
+    }
+
+    def setUp(self):
+        super().setUp()
+        path = f"{BINARIES}:{os.environ['PATH']}"
+        self.environment = dict(self.fleet.environment, PATH=path, HOME=str(self.folder), TERM="dumb", PS1="> ")
+
+    def completes(self, words, setup):
+        with Terminal(words, self.environment) as terminal:
+            terminal.type(f"{setup}; echo rea''dy\n")
+            terminal.says("ready")
+            for typed, completed in self.TYPED.items():
+                terminal.type(typed + "\t")
+                terminal.says(completed)
+                terminal.type("\x15")  # the line is taken back
+
+    def test_bash(self):
+        self.completes(["bash", "--norc", "--noprofile", "-i"],
+                       "bind 'set enable-bracketed-paste off'; source <(zedctl completion bash)")  # fmt: skip
+
+    def test_zsh(self):
+        self.completes(["zsh", "-f", "-i"],
+                       "unset zle_bracketed_paste; autoload -Uz compinit; compinit -u; "
+                       "source <(zedctl completion zsh)")  # fmt: skip
+
+    def test_fish(self):
+        for typed, completed in self.TYPED.items():
+            asked = f"zedctl completion fish | source; complete -C '{typed}'"
+            done = subprocess.run(["fish", "--no-config", "-c", asked], env=self.environment, capture_output=True,
+                                  text=True, timeout=60)  # fmt: skip
+            offered = {line.split("\t")[0] for line in done.stdout.splitlines()}
+            self.assertEqual(offered, {completed.split()[-1]}, done.stderr)
 
 
 if __name__ == "__main__":
