@@ -97,6 +97,22 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(len(body["uuid"]), 32)
         self.assertEqual(body["code"], os.path.realpath(self.root))
 
+    def test_a_command_may_be_one_text(self):
+        self.answer("run", {"job": {"name": "train", "state": "pending"}})
+        self.client.run("python3 train.py --name 'a b'", requires="vram=24", priority=5)
+        _, body = self.server.asked[0]
+        self.assertEqual(body["argv"], ["python3", "train.py", "--name", "a b"])
+        self.assertEqual((body["requirement"], body["priority"]), ("vram:24", 5))
+        for nothing in ("", [], "  "):
+            with self.assertRaisesRegex(ValueError, "needs a command"):
+                self.client.run(nothing)
+
+    def test_a_metric_that_was_not_logged_is_an_error(self):
+        self.answer("metrics", {"series": [], "other_names": ["loss", "accuracy"]})
+        with self.assertRaisesRegex(zed.FleetError, "has not logged los .next: it logged loss, accuracy") as caught:
+            self.client.metrics("digits", "los")
+        self.assertEqual(caught.exception.code, "not_found")
+
     def test_wait_ends_with_the_job(self):
         states = iter(["pending", "running", "succeeded"])
         client = self.client

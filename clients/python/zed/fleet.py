@@ -19,7 +19,9 @@ import html
 import http.client
 import json
 import os
+import re
 import secrets
+import shlex
 import socket
 import time
 from pathlib import Path
@@ -166,8 +168,12 @@ class Client:
         return Rows(reply._fields["checkpoints"], ["name", "current", "metrics", "used", "nodes"], reply)
 
     def metrics(self, job: str, *names: str, checkpoint: str = "", points: int = 1000) -> Dict[str, Series]:
-        """What it logged, by name."""
+        """What it logged, by name. FleetError `not_found` if one of `names` was not logged."""
         reply = self.call("metrics", job=job, names=list(names), checkpoint=checkpoint, points=points)
+        missing = sorted(set(names) - {one["name"] for one in reply._fields["series"]})
+        if missing:
+            others = ", ".join(reply._fields.get("other_names", [])) or "nothing else"
+            raise FleetError("not_found", f"job {job} has not logged {', '.join(missing)}", f"it logged {others}")
         return {
             one["name"]: Series(one["name"], one["steps"], one["values"], one["count"], one["not_finite"])
             for one in reply._fields["series"]
@@ -189,7 +195,7 @@ class Client:
 
     def run(
         self,
-        argv: Sequence[str],
+        argv: Union[str, Sequence[str]],
         *,
         name: str = "",
         code: Union[str, "os.PathLike[str]", None] = None,
@@ -200,24 +206,31 @@ class Client:
         data: Sequence[str] = (),
         checkpoint_every: str = "",
         retries: int = 0,
+        priority: int = 0,
     ) -> Row:
-        """Submits a job without a cluster file; `code` is a folder of the controller's machine, `setup`
-        a shell command before its first start. The job's row."""
+        """Submits a job without a cluster file. `argv`: the words of its command, or one text that is
+        split as a shell would, without running one. `requires`: "vram:24, gpus:2"; '=' does as well.
+        `code` is a folder of the controller's machine, `setup` a shell command before its first start. The
+        job's row."""
+        words = shlex.split(argv) if isinstance(argv, str) else [str(word) for word in argv]
+        if not words:
+            raise ValueError("a job needs a command")
         folder = str(Path(code).resolve()) if code is not None else ""
         reply = self.call(
             "run",
             timeout=_LONG_TIMEOUT,
-            argv=[str(word) for word in argv],
+            argv=words,
             name=name,
             uuid=secrets.token_hex(16),
             code=folder,
             setup=setup,
-            requirement=requires,
+            requirement=re.sub(r"\b(\w+)=", r"\1:", requires),
             env=dict(env or {}),
             model=model,
             data=list(data),
             checkpoint_every=checkpoint_every,
             retries=retries,
+            priority=priority,
         )
         return Row(reply._fields["job"])
 
