@@ -265,7 +265,8 @@ def show_moved(fleet):
     moved = moved_by(fleet.ask("events", "--limit", "1000")["events"])
     title("What moved")
     for (dataset, route), (count, total) in sorted(moved.items()):
-        print(f"  {dataset:<42} {route:<26} {count:>3} snapshots {total / 2**20:9.2f} MiB")
+        snapshots = f"{count} snapshot" + "s" * (count != 1)
+        print(f"  {dataset:<42} {route:<26} {snapshots:>13} {total / 2**20:9.2f} MiB")
 
 
 def story(folder):
