@@ -46,7 +46,7 @@ struct JobRow {
   std::map<std::string, std::string> metrics;  ///< of that checkpoint
   bool safe = false;  ///< its last change of desired state is on two machines
   WallTime submitted;
-  WallTime started;
+  WallTime started;  ///< the attempt that runs or was the last; none while it waits
   WallTime ended;
   bool declared_only = false;  ///< in the cluster file, never dispatched
   std::int64_t priority = 0;
@@ -147,6 +147,7 @@ struct NodeRow {
   std::map<std::string, std::string> gpu_jobs;  ///< GPU UUID -> job name
   std::vector<std::string> differences;         ///< declared against detected
   bool joined = true;                           ///< false: declared, never seen
+  bool listed = true;                           ///< it has told all that it holds
   std::string why;                              ///< it is cordoned or drained
   std::vector<LinkRow> links;                   ///< to nodes that data went to from here
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
@@ -154,6 +155,7 @@ struct NodeRow {
     visit("gpu_jobs", self.gpu_jobs);
     visit("differences", self.differences);
     visit("joined", self.joined);
+    visit("listed", self.listed);
     visit("why", self.why);
     visit("links", self.links);
   }
@@ -333,7 +335,8 @@ struct AddModelReply {
   std::string node;
   std::string snapshot;
   Bytes size;
-  Properties properties = {};  ///< as read from its files, and given
+  Properties properties = {};                       ///< as read from its files, and given
+  std::map<std::string, std::string> goes_to = {};  ///< node -> the policy that brings it there
   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
     visit("name", self.name);
     visit("dataset", self.dataset);
@@ -341,6 +344,7 @@ struct AddModelReply {
     visit("snapshot", self.snapshot);
     visit("size", self.size);
     visit("properties", self.properties);
+    visit("goes_to", self.goes_to);
   }
 };
 

@@ -53,10 +53,11 @@ public:
 
 template <class Tag> struct std::hash<zed::Id128<Tag>> {
   std::size_t operator()(const zed::Id128<Tag>& id) const noexcept {
-    std::size_t h = 0;
-    for (std::size_t i = 0; i < sizeof h; ++i)
-      h = (h << 8) | id.bytes[i];
-    return h;
+    // Identities of a row of things may differ in either half only.
+    std::uint64_t h = 0;
+    for (const std::uint8_t byte : id.bytes)
+      h = (h ^ byte) * 0x100000001b3U;  // FNV-1a
+    return static_cast<std::size_t>(h);
   }
 };
 template <class Tag> struct std::hash<zed::Name<Tag>> {

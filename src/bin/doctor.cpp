@@ -27,6 +27,7 @@
 #include "proc/job_user.hpp"
 #include "proc/launch.hpp"
 #include "sched/nominal.hpp"
+#include "store/dir/layout.hpp"
 #include "store/zfs/doctor.hpp"
 
 namespace zed::bin {
@@ -118,6 +119,15 @@ Finding look_at_state_folder(const fs::path& state) {
   std::optional<Bytes> free;
   if (!error) free = Bytes{static_cast<std::int64_t>(space.available)};
   return judge_state_folder(state.string(), ::access(there.c_str(), W_OK | X_OK) == 0, free);
+}
+
+/// Nothing where nothing is.
+std::optional<Finding> look_at_set_aside(const fs::path& pool) {
+  const fs::path folder = pool / store::layout::lost;
+  std::error_code error;
+  const auto count = std::distance(fs::directory_iterator(folder, error), fs::directory_iterator());
+  if (error || count == 0) return std::nullopt;
+  return judge_set_aside(folder.string(), static_cast<std::size_t>(count));
 }
 
 }  // namespace
@@ -229,6 +239,12 @@ Finding judge_state_folder(const std::string& folder, bool may_write, std::optio
   return {Level::ok, subject, folder + ", " + show(*free) + " free", ""};
 }
 
+Finding judge_set_aside(const std::string& folder, std::size_t count) {
+  return {Level::warn, "store",
+          folder + " holds " + plural(count, "folder") + " that the catalog does not name",
+          "copy from there what you miss, then remove it"};
+}
+
 void DoctorCommand::add_to(CLI::App& app) {
   app.add_option("--state", state, "folder of everything that the agent keeps");
   app.add_option("--pool", pool, "the agent's pool");
@@ -248,6 +264,7 @@ int DoctorCommand::run() const {
   all.findings = look_at_zfs(*this, user);
   auto add = [&all](Finding finding) { all.findings.push_back(std::move(finding)); };
   add(look_at_state_folder(folder));
+  if (auto aside = look_at_set_aside(folder / "pool")) add(std::move(*aside));
   add(judge_port(port, "controllers", try_port(port), runs));
   add(judge_port(data_port, "transfers", try_port(data_port), runs));
   for (Finding& finding : look_at_gpus(root))

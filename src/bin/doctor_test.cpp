@@ -87,6 +87,8 @@ TEST(Doctor, ClocksCgroupsAndFolders) {
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", true, gibibytes(9)).level, Level::ok);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", true, mebibytes(9)).level, Level::warn);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", false, gibibytes(9)).level, Level::fail);
+  EXPECT_EQ(judge_set_aside("/pool/lost", 2).what,
+            "/pool/lost holds 2 folders that the catalog does not name");
 }
 
 }  // namespace

@@ -7,25 +7,13 @@
 
 #include "base/text.hpp"
 #include "bin/agent_shell.hpp"
+#include "core/environment.hpp"
 #include "proc/job_user.hpp"
 #include "proc/setup_folder.hpp"
 #include "store/files/sha256.hpp"
 
 namespace zed::bin {
 namespace {
-
-/// The variable by which a vendor's runtime is told which GPUs it may see.
-const char* visibility_variable(GpuVendor vendor) {
-  switch (vendor) {
-  case GpuVendor::nvidia: return "CUDA_VISIBLE_DEVICES";
-  case GpuVendor::amd: return "ROCR_VISIBLE_DEVICES";
-  case GpuVendor::intel: return "ZE_AFFINITY_MASK";
-  case GpuVendor::apple:
-  case GpuVendor::simulated:
-  case GpuVendor::other: return nullptr;
-  }
-  return nullptr;
-}
 
 /// What stands for a setup on this node: two jobs of the same one share what it installs. What Zed
 /// itself says to a job is no part of it, or no two would.

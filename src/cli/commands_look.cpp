@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/csv.hpp"
 #include "cli/orders.hpp"
@@ -237,12 +240,24 @@ Result<ExitCode> carry_out(Context& context, const LogsCommand& command) {
   return ExitCode::done;
 }
 
+namespace {
+
+/// How many more happened than are shown; "" if none.
+std::string earlier_events(const api::EventsReply& reply, const api::ListEvents& question) {
+  if (reply.events.empty() || reply.events.front().number <= question.after + 1) return "";
+  const std::uint64_t count = reply.events.front().number - question.after - 1;
+  return fmt::format("({} before these; --limit {} shows more)\n", plural(count, "event"),
+                     std::min<std::uint64_t>(1000, count + reply.events.size()));
+}
+
+}  // namespace
+
 Result<ExitCode> carry_out(Context& context, const EventsCommand& command) {
   ZED_TRY(http::Client * client, context.client());
   const api::ListEvents question{command.after.value_or(0), command.limit};
   if (!command.follow)
-    return ask_and_print(context, question, [&context](const api::EventsReply& reply) {
-      return render(reply, context.view());
+    return ask_and_print(context, question, [&](const api::EventsReply& reply) {
+      return earlier_events(reply, question) + render(reply, context.view());
     });
   ZED_TRY(auto so_far, client->call(question));
   std::uint64_t last = command.after.value_or(0);

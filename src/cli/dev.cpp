@@ -197,11 +197,12 @@ Status wait_for_nodes(
               "their logs are in " + (fs::path(fleet.folder) / "log").string());
 }
 
-/// Whether the agent that runs now was heard of: a node looks up for some seconds after the death
-/// of an agent before it.
+/// Whether the agent that runs now was heard of, and has told what it holds: a node looks up for
+/// some seconds after the death of an agent before it.
 bool is_there(const api::NodeRow& row, const std::map<std::string, Steady>& started, Steady asked) {
   const NodeStatus status = row.node.status;
-  if (!row.joined || status == NodeStatus::lost || status == NodeStatus::suspect) return false;
+  if (!row.joined || !row.listed || status == NodeStatus::lost || status == NodeStatus::suspect)
+    return false;
   const auto start = started.find(row.node.name.str());
   if (start == started.end()) return true;
   return std::chrono::milliseconds(row.node.silent.value) <= asked - start->second;

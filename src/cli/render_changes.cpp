@@ -71,6 +71,11 @@ std::string summary_of(const std::vector<Change>& changes, std::size_t steps) {
   return steps == 0 ? text : text + "; " + plural(steps, "plan step");
 }
 
+bool changes_anything(const std::vector<Change>& changes) {
+  return std::any_of(changes.begin(), changes.end(),
+                     [](const Change& change) { return change.kind != Change::Kind::note; });
+}
+
 std::string step_lines(const Plan& plan, const View& view) {
   std::string text;
   for (const PlanStep& step : plan.steps) {
@@ -110,16 +115,14 @@ std::string render(const api::PlanReply& reply, const View& view) {
   if (!reply.plan) return text;
   const Plan& plan = *reply.plan;
   text += lines_of(plan.changes, view) + step_lines(plan, view);
-  const bool changes = std::any_of(plan.changes.begin(), plan.changes.end(),
-                                   [](const Change& c) { return c.kind != Change::Kind::note; });
-  if (!changes && plan.steps.empty()) return text + "nothing to do: the fleet is as declared\n";
+  if (!changes_anything(plan.changes) && plan.steps.empty()) return text + "nothing to do: the fleet is as declared\n";
   return text + "plan against revision " + std::to_string(plan.base_revision) + ": " +
          summary_of(plan.changes, plan.steps.size()) + "\n";
 }
 
 std::string render(const api::ApplyReply& reply, const View& view) {
   std::string text = diagnostic_text(reply.diagnostics) + lines_of(reply.changes, view);
-  text += reply.changes.empty() ? "nothing changed" : "applied";
+  text += changes_anything(reply.changes) ? "applied" : "nothing changed";
   text += ", revision " + std::to_string(reply.revision) + "\n";
   if (!reply.safe)
     text += styled("accepted on one machine, not yet copied to a second\n", Style::faint, view);
@@ -128,9 +131,15 @@ std::string render(const api::ApplyReply& reply, const View& view) {
 
 std::string render(const api::AddModelReply& reply, const View&) {
   const std::string summary = summary_of(reply.properties);
+  std::vector<std::string> targets;
+  for (const auto& [node, policy] : reply.goes_to)
+    targets.push_back(node + " (policy " + policy + ")");
   return "model " + printable(reply.name) + " is " + printable(reply.dataset + at(reply.snapshot)) +
          " on " + printable(reply.node) + ", " + show(reply.size) + "\n" +
-         (summary.empty() ? "" : "  " + printable(summary) + "\n");
+         (summary.empty() ? "" : "  " + printable(summary) + "\n") +
+         (targets.empty() ? "  its only copy; one more: zedctl replicate " +
+                                printable(reply.dataset) + " --to NODE\n"
+                          : "  goes to " + printable(join(targets, ", ")) + "\n");
 }
 
 std::string render(const api::SyncReply& reply, const View&) {

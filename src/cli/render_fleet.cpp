@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/render.hpp"
+#include "cli/render_models.hpp"
 #include "cli/table.hpp"
 
 namespace zed::cli {
@@ -103,14 +104,6 @@ std::string counts_of(const std::map<std::string, std::int64_t>& counts) {
   return parts.empty() ? "none" : join(parts, ", ");
 }
 
-std::string copies_of(const api::ModelRow& model) {
-  std::vector<std::string> parts;
-  for (const api::ModelCopy& copy : model.copies)
-    parts.push_back(copy.up_to_date ? copy.node
-                                    : copy.node + " (" + at(copy.snapshot) + ", older)");
-  return join(parts, ", ");
-}
-
 }  // namespace
 
 std::string render(const api::StatusReply& reply, const View& view) {
@@ -179,6 +172,7 @@ std::string render(const api::ModelsReply& reply, const View& view) {
     return "no models yet (zedctl model add FILE --name NAME, or a cluster file)\n";
   Table table({{"MODEL"},
                {"VERSION"},
+               {"ALIASES", Align::left, true},
                {"SIZE", Align::right},
                {"NEEDS", Align::left, true},
                {"HOME"},
@@ -186,11 +180,12 @@ std::string render(const api::ModelsReply& reply, const View& view) {
                {"DATASET", Align::left, true, true}});
   for (const api::ModelRow& model : reply.models) {
     const bool here = !model.copies.empty();
-    table.add({model.name, model.version, here ? show(model.size) : "", model.requirement,
-               model.home, here ? Cell(copies_of(model)) : Cell("none yet", Style::warning),
-               model.dataset});
+    const auto aliases = model.properties.find("aliases");
+    table.add({model.name, model.version, aliases == model.properties.end() ? "" : aliases->second,
+               model.size.value > 0 ? show(model.size) : "", model.requirement, model.home,
+               here ? Cell(copies_of(model)) : Cell("none yet", Style::warning), model.dataset});
   }
-  if (!view.wide) table.keep(6);
+  if (!view.wide) table.keep(7);
   std::string text = table.render(view);
   if (!view.wide) return text;
   for (const api::ModelRow& model : reply.models) {

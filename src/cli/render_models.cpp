@@ -36,13 +36,6 @@ std::string quantisation_of(const Properties& properties) {
   return text;
 }
 
-std::string copies_of(const api::ModelRow& model) {
-  std::vector<std::string> nodes;
-  for (const api::ModelCopy& copy : model.copies)
-    nodes.push_back(copy.node + (copy.up_to_date ? "" : " (older)"));
-  return join(nodes, ", ");
-}
-
 /// As `models` says it; filters compare `size_gb`, so that is told, too.
 std::string size_of(const api::ModelRow& model) {
   const std::string filtered = property(model.properties, "size_gb");
@@ -80,6 +73,15 @@ std::string render_memory(const api::MemoryParts& memory, const api::ModelUse& u
 }
 
 }  // namespace
+
+std::string copies_of(const api::ModelRow& model) {
+  std::vector<std::string> parts;
+  for (const api::ModelCopy& copy : model.copies)
+    parts.push_back(copy.node + (copy.up_to_date         ? ""
+                                 : copy.snapshot.empty() ? " (on its way)"
+                                                         : " (" + at(copy.snapshot) + ", older)"));
+  return join(parts, ", ");
+}
 
 std::string summary_of(const Properties& properties) {
   std::vector<std::string> parts;

@@ -130,8 +130,8 @@ TEST(Render, Models) {
   large.home = "server";
   large.size = gibibytes(140);
   large.requirement = "vram:48";
-  large.properties = {{"quantized", "q4_k_m"}, {"format", "gguf"}};
-  large.copies = {{"server", "v2", true}, {"workstation", "v1", false}};
+  large.properties = {{"quantized", "q4_k_m"}, {"format", "gguf"}, {"aliases", "production,best"}};
+  large.copies = {{"server", "v2", true}, {"workstation", "v1", false}, {"laptop", "", false}};
   large.not_on = {{"macbook", "size_gb is 140, not < 20"}};
   api::ModelRow declared;
   declared.name = "tiny";
@@ -287,9 +287,15 @@ TEST(Render, PlanAndApply) {
   expect_golden("plan_nothing", render(reply, plain()));
   expect_golden("apply", render(api::ApplyReply{{}, 18, plan.changes, true}, plain()));
   expect_golden("apply_nothing", render(api::ApplyReply{{}, 18, {}, false}, plain()));
+  const Change note{Change::Kind::note, "node server", "one GPU more than declared", false};
+  EXPECT_NE(render(api::ApplyReply{{}, 18, {note}, true}, plain()).find("nothing changed"),
+            std::string::npos);
   expect_golden("model_add", render(api::AddModelReply{"llama70b", "models/llama-70b", "server",
                                                        "v1", gibibytes(40)},
                                     plain()));
+  api::AddModelReply copied{"llama70b", "models/llama-70b", "server", "v1", gibibytes(40)};
+  copied.goes_to = {{"laptop", "models"}, {"workstation", "models"}};
+  expect_golden("model_add_copied", render(copied, plain()));
 }
 
 TEST(Render, EventsTransfersAndLogs) {

@@ -499,6 +499,17 @@ TEST_F(Zedctl, EventsAreFollowedUntilCtrlC) {
   EXPECT_EQ(child.finish().status, 0);
 }
 
+TEST_F(Zedctl, EventsSayHowManyMoreThereAre) {
+  controller_.on("events", [](const api::Request& request) -> Result<Value> {
+    const bool all = std::get<api::ListEvents>(request).limit > 50;
+    return api::encode_reply(
+        api::EventsReply{{{all ? 1U : 60U, {}, "node", "node server", "joined"}}});
+  });
+  EXPECT_THAT(run({"events"}).out, HasSubstr("(59 events before these; --limit 60 shows more)"));
+  EXPECT_THAT(run({"events", "--limit", "100"}).out, Not(HasSubstr("before these")));
+  EXPECT_THAT(run({"events", "--after", "59"}).out, Not(HasSubstr("before these")));
+}
+
 TEST_F(Zedctl, WatchShowsChanges) {
   std::atomic<int> looks{0};
   controller_.on("jobs", [&looks](const api::Request&) -> Result<Value> {

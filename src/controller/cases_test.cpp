@@ -34,10 +34,14 @@ TEST(Case08, NothingGoesToANodeWhoseInventoryIsNotIn) {
   world.dispatch("train").value();
   world.pass(seconds(20));
   EXPECT_EQ(world.show("train"), "pending");
+  EXPECT_FALSE(from_value<api::NodesReply>(world.must(api::ListNodes{}))->nodes.at(0).listed);
+  EXPECT_EQ(world.ask(api::Resume{"train", "", "server"}).error().message,
+            "node server has just connected and still tells what it holds");
   world.agent("server").has_no_inventory = false;
   world.goes_silent("server");
   world.returns("server");
   world.pass(seconds(1));
+  EXPECT_TRUE(from_value<api::NodesReply>(world.must(api::ListNodes{}))->nodes.at(0).listed);
   EXPECT_EQ(world.show("train"), "running on server");
 }
 

@@ -143,6 +143,7 @@ void on_tick(Machine& m) {
   grant_leases(m);
   if (m.is_copy_awaited()) return;
   tend_second(m);
+  tend_models(m);
   import_declared(m);
   collect_code(m);
   if (!m.desired.expiries.empty()) expire_branches(m);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ bool order_transfer(Machine& m, const repl::Transfer& transfer, const JobId& own
 
 /// Orders transfers, those that one stream can serve as a chain. In the order of chain_order().
 void order_transfers(Machine& m, std::vector<repl::Transfer> due, const JobId& owner);
+
+/// Where policies bring that copy of a node, and which of them.
+std::map<NodeName, std::string> policy_targets(const Machine& m, const NodeName& source,
+                                               const Dataset& copy);
 
 /// A transfer failed: its nodes do not follow one another in a chain for a while.
 void note_broken_hop(Machine& m, const Ticket& ticket);

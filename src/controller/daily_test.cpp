@@ -95,6 +95,28 @@ TEST(Run, AFailureWithoutRetriesSpeaksOfNone) {
   EXPECT_EQ(world.job("finetune").outcome->reason, "exit-code; 3 of 3 retries used");
 }
 
+TEST(Run, WhenItStartedIsKnownAfterItsEndAndNotWhileItWaits) {
+  World world = lab();
+  const auto started = [&world] {
+    return from_value<api::JobsReply>(world.must(api::ListJobs{true}))->jobs.at(0).started;
+  };
+  world.must(run_of({"train"}, "mine"));
+  world.settle();
+  const WallTime began = started();
+  EXPECT_GT(began.ms, 0);
+  world.pass(minutes(1));
+  world.exits("mine", Kind::exit_code);
+  world.settle();
+  EXPECT_EQ(started().ms, began.ms);
+  api::Resume again;
+  again.job = "mine";
+  for (const char* node : {"server", "workstation", "laptop"})
+    world.goes_silent(node);
+  world.pass(minutes(1));
+  ASSERT_TRUE(world.ask(again));
+  EXPECT_EQ(started().ms, 0);
+}
+
 TEST(Run, ANameIsTakenWhileItsJobLives) {
   World world = lab();
   world.must(run_of({"train"}, "mine"));
@@ -115,9 +137,14 @@ TEST(Run, RefusesWhatNoJobCanBe) {
   EXPECT_EQ(world.ask(run_of({})).error().code, ErrorCode::invalid);
   for (const char* name : {"../x", "a/b", "-x", ".x", "a b", "a@b"})
     EXPECT_EQ(world.ask(run_of({"x"}, name)).error().code, ErrorCode::invalid) << name;
-  api::RunJob reserved = run_of({"x"});
-  reserved.env["ZED_JOB"] = "other";
-  EXPECT_EQ(world.ask(reserved).error().code, ErrorCode::invalid);
+  for (const char* reserved : {"ZED_JOB", "CUDA_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "a=b", ""}) {
+    api::RunJob op = run_of({"x"});
+    op.env[reserved] = "7";
+    EXPECT_EQ(world.ask(op).error().code, ErrorCode::invalid) << reserved;
+  }
+  api::RunJob misspelt = run_of({"x"});
+  misspelt.prefer = {{Wish::Kind::gpu, "no such GPU yet"}, {Wish::Kind::node, "servr"}};
+  EXPECT_THAT(world.ask(misspelt).error().describe(), HasSubstr("did you mean `server`?"));
   api::RunJob huge = run_of({"x"});
   huge.requirement = Requirement::parse("vram:500").value();
   EXPECT_EQ(world.ask(huge).error().code, ErrorCode::unplaceable);

@@ -138,6 +138,7 @@ struct DesiredJob {
   std::vector<KnownFork> forks;            ///< oldest first, the last most_forks of them
   std::optional<PlacedAttempt> placed;     ///< live, or about to be
   std::optional<CheckpointId> moved_with;  ///< closing snapshot of the last planned move
+  WallTime placed_at;                      ///< the last time; none: never
   std::int64_t attempts = 0;               ///< placements so far
   std::int64_t failures = 0;               ///< counted against `retries`
   std::int64_t crashes = 0;                ///< in a row: ends that took supervisor or node along
@@ -172,6 +173,7 @@ struct DesiredJob {
     visit("forks", self.forks);
     visit("placed", self.placed);
     visit("moved_with", self.moved_with);
+    visit("placed_at", self.placed_at);
     visit("attempts", self.attempts);
     visit("failures", self.failures);
     visit("crashes", self.crashes);

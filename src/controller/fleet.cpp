@@ -310,6 +310,11 @@ bool Fleet::is_ready(const NodeName& node) const {
   return found != members_.end() && found->second.link && found->second.complete && !is_lost(node);
 }
 
+std::string_view Fleet::absence(const NodeName& node) const {
+  return is_connected(node) && !is_lost(node) ? "has just connected and still tells what it holds"
+                                              : "is not connected";
+}
+
 bool Fleet::is_lost(const NodeName& name) const {
   const Node* known = view_.find_node(name);
   return known == nullptr ? !name.empty() : known->status == NodeStatus::lost;

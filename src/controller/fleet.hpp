@@ -81,6 +81,8 @@ public:
   sched::Index& index() { return index_; }
   /// Connected, and its inventory is complete: what the view says of it is what is there.
   bool is_ready(const NodeName& node) const;
+  /// Why it is not ready, to follow its name: "is not connected".
+  std::string_view absence(const NodeName& node) const;
   bool is_connected(const NodeName& node) const { return link_of(node).has_value(); }
   /// Silent for long, or no member (any more). False for no node at all.
   bool is_lost(const NodeName& node) const;

@@ -116,6 +116,7 @@ public:
     if (job == nullptr || job->is_over() || generation <= job->last_generation) return;
     raise_counter(generation);
     job->placed = r.attempt;
+    job->placed_at = r.attempt.at;
     job->unconfirmed = NodeName{};
     job->last_generation = generation;
     ++job->attempts;
@@ -185,9 +186,10 @@ public:
   void operator()(const AttemptOver& r) {
     DesiredJob* job = open_job(r.job);
     if (job == nullptr || !job->placed || job->placed->generation != r.generation) return;
+    // A stop that another job was the reason of is told as that.
+    job->last_exit = job->placed->evicted.empty() ? r.exit.words : "it " + job->placed->evicted;
     job->placed.reset();
     job->ran += r.exit.ran;
-    job->last_exit = r.exit.words;
     job->last_exit_at = r.at;
     if (r.counted) ++job->failures;
     job->crashes = r.crashed ? job->crashes + 1 : 0;

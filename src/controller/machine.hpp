@@ -227,6 +227,7 @@ void give_free_slots(Machine& m);              // reconcile_copies.cpp
 void run_policies(Machine& m);                 // reconcile_policies.cpp
 bool is_round_due(const Machine& m);           // reconcile_policies.cpp
 void expire_branches(Machine& m);              // reconcile_expiries.cpp
+void tend_models(Machine& m);                  // reconcile_models.cpp
 void import_declared(Machine& m);              // reconcile_imports.cpp
 void place_pending(Machine& m);                // placing.cpp
 void drive_move(Machine& m, DesiredJob& job);  // placing.cpp

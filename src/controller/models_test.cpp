@@ -134,7 +134,11 @@ TEST(Models, ACheckpointBecomesAModelThatKnowsItsOrigin) {
   EXPECT_EQ(model.property("loss"), "0.5");
   EXPECT_EQ(model.property("version"), "1");
 
-  EXPECT_EQ(text(world.must(registered()), "dataset"), "models/tuned.v2") << "the next version";
+  world.pass(seconds(30));
+  EXPECT_NE(world.holds("laptop", "finetune") + world.holds("workstation", "finetune"), "--");
+  reply = world.must(registered());
+  EXPECT_EQ(text(reply, "dataset"), "models/tuned.v2") << "the next version";
+  EXPECT_EQ(text(reply, "node"), "server") << "its home, though others have it too";
   EXPECT_EQ(model_of(world, "tuned.v2").property("source"), "jobs/finetune-001@epoch-2");
   EXPECT_THAT(world.ask(registered("@epoch-9")).error().message,
               HasSubstr("no checkpoint @epoch-9"));
@@ -145,6 +149,20 @@ TEST(Models, ACheckpointBecomesAModelThatKnowsItsOrigin) {
   auto of_job = reply_of<api::LineageReply>(world.must(api::ShowLineage{"finetune"}));
   ASSERT_EQ(of_job.into.size(), 2u);
   EXPECT_EQ(of_job.into[0].name, "tuned@1");
+}
+
+TEST(Models, AnImportSaysWhoGetsACopy) {
+  World world = lab();
+  EXPECT_TRUE(reply_of<api::AddModelReply>(world.must(add("alone"))).goes_to.empty());
+  ASSERT_TRUE(world.apply(lab_with("  replicate :models do\n    from :server\n"
+                                   "    to [:workstation, :laptop]\n"
+                                   "    filter \"format == \\\"gguf\\\"\"\n  end")));
+  api::AddModel readable = add("llama");
+  readable.properties["format"] = "gguf";
+  const auto reply = reply_of<api::AddModelReply>(world.must(readable));
+  EXPECT_EQ(reply.goes_to.size(), 2u);
+  EXPECT_EQ(reply.goes_to.at("laptop"), "models");
+  EXPECT_TRUE(reply_of<api::AddModelReply>(world.must(add("other"))).goes_to.empty());
 }
 
 TEST(Models, VersionsAndAliases) {
@@ -195,7 +213,9 @@ TEST(Models, AWordStandsForOneVersionWhicheverMachineWasAway) {
             "1");
   world.returns("workstation");
   world.pass(seconds(5));
-  EXPECT_EQ(version_of("llama@production"), "2") << "the copy that was away still lists it";
+  EXPECT_EQ(version_of("llama@production"), "2");
+  EXPECT_EQ(model_of(world, "llama", "workstation").property("aliases"), "") << "it caught up";
+  EXPECT_EQ(model_of(world, "llama.v2").property("aliases"), "production");
   world.must(api::AliasModel{"llama@1", "production"});
   EXPECT_EQ(version_of("llama@production"), "1");
   auto wrong = world.ask(api::AliasModel{"llama@2", "production", true});

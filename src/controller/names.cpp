@@ -132,4 +132,14 @@ Result<NodeName> find_node(const DesiredState& state, const FleetView& view,
               hint_for(typed, names, "node"));
 }
 
+Result<Preference> with_known_nodes(const DesiredState& state, const FleetView& view,
+                                    Preference wishes) {
+  for (Wish& wish : wishes) {
+    if (wish.kind != Wish::Kind::node) continue;
+    ZED_TRY(const NodeName node, find_node(state, view, wish.value));
+    wish.value = node.str();
+  }
+  return wishes;
+}
+
 }  // namespace zed::controller

@@ -20,6 +20,11 @@ Result<const Job*> find_declared_job(const DesiredState& state, std::string_view
 Result<NodeName> find_node(const DesiredState& state, const FleetView& view,
                            std::string_view typed);
 
+/// The same wishes with nodes by their full names. A wish never blocks, so that a misspelt node
+/// would be noticed by nobody: it is the error of find_node().
+Result<Preference> with_known_nodes(const DesiredState& state, const FleetView& view,
+                                    Preference wishes);
+
 /// Whether a declared GPU name means this GPU (sched/gpu_name.hpp): "RTX 4090" is no laptop's.
 bool same_gpu(std::string_view declared, const Gpu& detected);
 

@@ -90,9 +90,8 @@ bool is_hopeless(const Machine& m, const sched::PlaceRequest& request, const Nod
 
 Offer place_at_home(Machine& m, DesiredJob& job) {
   if (m.moves.contains(job.job.id)) return Offer::refused;
-  if (!m.fleet.is_ready(job.home)) {
-    return wait(m, job, "its home " + job.home.str() + " is not connected");
-  }
+  if (!m.fleet.is_ready(job.home))
+    return wait(m, job, fmt::format("its home {} {}", job.home.str(), m.fleet.absence(job.home)));
   if (must_leave_home(m, job)) {
     look_for_target(m, job, false);
     if (!m.moves.contains(job.job.id))

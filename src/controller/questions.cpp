@@ -47,7 +47,9 @@ std::optional<FoundCheckpoint> newest_reachable(const Machine& m, const DesiredJ
   for (const NodeName& node : m.fleet.ready_holders(job.dataset_uuid())) {
     const Snapshot* found = newest_current_checkpoint(job, *m.fleet.copy(node, job.dataset_uuid()));
     if (found == nullptr) continue;
-    if (!best || *best->snapshot->seq() < *found->seq()) best = FoundCheckpoint{node, found};
+    const bool newer = !best || *best->snapshot->seq() < *found->seq();
+    const bool same_at_home = !newer && *best->snapshot->seq() == *found->seq() && node == job.home;
+    if (newer || same_at_home) best = FoundCheckpoint{node, found};
   }
   return best;
 }

@@ -144,6 +144,7 @@ TEST(Queue, AHigherPriorityEvictsWhoLosesLeastAndIsAskedForACheckpointFirst) {
   EXPECT_EQ(world.show("fresh"), "pending");
   EXPECT_EQ(world.job("fresh").evictions, 1);
   EXPECT_EQ(world.job("fresh").failures, 0) << "no failure of its own";
+  EXPECT_THAT(why(world, "fresh"), HasSubstr("it makes room for job urgent of priority 10"));
   bool asked = false;
   for (const PlanStep& step : world.agent("b").orders)
     if (auto* stop = std::get_if<StopAttempt>(&step.action))

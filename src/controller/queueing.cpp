@@ -73,7 +73,8 @@ std::map<JobId, sched::Occupant> evictable(const Machine& m, const DesiredJob& j
 sched::PlaceRequest on_ready_nodes(const Machine& m, sched::PlaceRequest request) {
   for (const auto& entry : m.fleet.view().nodes)
     if (!m.fleet.is_ready(entry.first))
-      request.exclusions.push_back({entry.first, "it is not connected", true});
+      request.exclusions.push_back(
+          {entry.first, fmt::format("it {}", m.fleet.absence(entry.first)), true});
   return request;
 }
 

@@ -92,10 +92,10 @@ Status pack_code(Machine& m, const JobId& job, const std::string& folder, const 
   auto step = m.fleet.is_ready(node) ? packing(m, folder, node) : std::nullopt;
   if (step && m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out))
     return {};
-  return fail(ErrorCode::unavailable,
-              "the code in " + folder + " lies on " +
-                  (node.empty() ? "a machine without an agent" : node.str()) +
-                  ", which is not connected",
+  const std::string where = node.empty()
+                                ? "a machine without an agent"
+                                : fmt::format("{}, which {}", node.str(), m.fleet.absence(node));
+  return fail(ErrorCode::unavailable, "the code in " + folder + " lies on " + where,
               "zedctl nodes");
 }
 

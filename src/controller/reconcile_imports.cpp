@@ -1,7 +1,6 @@
-// What the cluster file says should be imported, and the sizes that filters ask for.
+// What the cluster file says should be imported.
 
 #include "controller/imports.hpp"
-#include "model/properties.hpp"
 
 namespace zed::controller {
 namespace {
@@ -11,21 +10,6 @@ void want_import(Machine& m, const NodeName& node, const Import& import) {
   if (is_imported(m, import.dataset) || m.steps.is_live(need) || !m.fleet.is_ready(node)) return;
   auto step = step_of(m, node, import, "the cluster file declares it");
   if (step) m.steps.want(need, JobId{}, {*step}, m.fleet, m.now.monotonic, m.ids, m.out);
-}
-
-/// `size_gb` of a model that came without it, in powers of 1000 as the filters count.
-void complete_model(Machine& m, const DatasetId& uuid) {
-  auto holder = best_holder(m, uuid);
-  if (!holder) return;
-  const Dataset& copy = *m.fleet.copy(*holder, uuid);
-  if (copy.properties.contains("size_gb") || copy.newest() == nullptr) return;
-  PlanStep step;
-  step.node = *holder;
-  step.action =
-      SetProperties{copy.name, uuid, {{"size_gb", model::size_gb(copy.newest()->referenced)}}};
-  step.expect = m.expect(uuid);
-  step.why = "size_gb of a model";
-  m.steps.want("size:" + uuid.str(), JobId{}, {step}, m.fleet, m.now.monotonic, m.ids, m.out);
 }
 
 }  // namespace
@@ -78,14 +62,6 @@ Result<PlanStep> step_of(Machine& m, const NodeName& node, const Import& import,
 }
 
 void import_declared(Machine& m) {
-  if (m.models_due) {
-    m.models_due = false;
-    for (const auto& held : m.fleet.view().datasets)
-      for (const auto& entry : held.second)
-        if (entry.second.property(property::type) == "model" &&
-            !entry.second.properties.contains("size_gb"))
-          complete_model(m, entry.second.uuid);
-  }
   if (!m.desired.applied || !m.journal.is_durable(m.applied_seq) || is_anyone_awaited(m)) return;
   const AppliedFile& applied = *m.desired.applied;
   const NodeName node = m.files_node();

@@ -138,6 +138,17 @@ void keep_on_targets(Machine& m, const ReplicationPolicy& policy) {
 
 }  // namespace
 
+std::map<NodeName, std::string> policy_targets(const Machine& m, const NodeName& source,
+                                               const Dataset& copy) {
+  std::map<NodeName, std::string> targets;
+  if (!m.desired.applied) return targets;
+  for (const ReplicationPolicy& policy : m.desired.applied->cluster.policies)
+    if (policy.source == source && repl::selects(policy, copy) && !filter_of(policy)(copy))
+      for (const NodeName& target : policy.targets)
+        targets.emplace(target, policy.name);
+  return targets;
+}
+
 void run_policies(Machine& m) {
   m.policies_due = false;
   m.excluded.clear();

@@ -74,7 +74,7 @@ bool fetch_home(Machine& m, DesiredJob& job) {
 
 bool prepare_home(Machine& m, DesiredJob& job) {
   if (!m.fleet.is_ready(job.home)) {
-    waits(m, job, "node " + job.home.str() + " is not connected");
+    waits(m, job, fmt::format("node {} {}", job.home.str(), m.fleet.absence(job.home)));
     return false;
   }
   const Dataset* copy = m.fleet.copy(job.home, job.dataset_uuid());

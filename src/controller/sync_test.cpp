@@ -142,6 +142,19 @@ TEST(Sync, TwoNodesThatCouldSendAreNotGuessedBetween) {
   EXPECT_THAT(refused.error().message, HasSubstr("is on a, b"));
 }
 
+TEST(Sync, WhoAsksIsToldAtOnceThatTheSenderWentAway) {
+  World world = fleet();
+  world.agent("server").swallows.insert("send-snapshot");
+  world.agent("workstation").swallows.insert("receive-snapshot");
+  world.deliver(Requested{77, sync(), {"me", "test"}});
+  world.settle();
+  ASSERT_EQ(world.answer_of(77), nullptr) << "it is under way";
+  world.goes_silent("server");
+  world.settle();
+  ASSERT_NE(world.answer_of(77), nullptr);
+  EXPECT_EQ(world.answer_of(77)->error().code, ErrorCode::unavailable);
+}
+
 TEST(Sync, ASilentTargetIsUnavailable) {
   World world = fleet();
   world.goes_silent("workstation");

@@ -351,7 +351,7 @@ private:
             return is_live(attempt) && attempt.job == reservation.job;
           });
       if (reservation.node == node_.name && !is_visible && holds(reservation.gpus))
-        names.push_back("a promise");
+        names.emplace_back("a job that is about to start");
     }
     if (names.size() > 3) {
       std::size_t more = names.size() - 3;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "core/environment.hpp"
 #include "spec/quantity.hpp"
 #include "spec/validate.hpp"
 #include "spec/words.hpp"
@@ -128,7 +129,7 @@ private:
       if (!is_variable(key))
         reader_.error(argument.offset(), quote(key) + " is no name of an environment variable",
                       "letters, digits and '_', not starting with a digit");
-      else if (key.starts_with("ZED_") || key == "CUDA_VISIBLE_DEVICES")
+      else if (is_set_by_zed(key))
         reader_.error(argument.offset(), "Zed itself sets " + quote(key) + " for each attempt",
                       "choose another name");
       else if (job_.env.count(key) > 0)

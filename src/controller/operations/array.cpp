@@ -125,11 +125,9 @@ Status check_parameters(const Job& base, const std::vector<api::ArrayAxis>& axes
 
 JobId element_id(const JobId& first, std::size_t position) {
   JobId id = first;
-  // Four bytes count on; an identity is random, so nobody else's is hit. They are of the first
-  // half, which tables are keyed by: else a whole array would lie in one bucket.
-  constexpr std::size_t last = sizeof(std::size_t) - 1;
+  // The last four bytes count on; an identity is random, so nobody else's is hit.
   std::uint64_t carry = position;
-  for (std::size_t i = last + 1; i-- > last - 3;) {
+  for (std::size_t i = id.bytes.size(); i-- > id.bytes.size() - 4;) {
     carry += id.bytes[i];
     id.bytes[i] = static_cast<std::uint8_t>(carry);
     carry >>= 8U;

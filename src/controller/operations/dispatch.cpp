@@ -143,8 +143,12 @@ Result<DesiredJob> job_to_submit(const Machine& m, const api::Dispatch& op, cons
   if (!is_array) ZED_CHECK(name_is_free(m, holder, op));
   job.job.id = id;
   if (!op.argv.empty()) job.job.argv = op.argv;
-  if (op.prefer) job.job.prefer = *op.prefer;
-  if (op.fallback) job.job.fallback = *op.fallback;
+  if (op.prefer) {
+    ZED_TRY(job.job.prefer, with_known_nodes(m.desired, m.fleet.view(), *op.prefer));
+  }
+  if (op.fallback) {
+    ZED_TRY(job.job.fallback, with_known_nodes(m.desired, m.fleet.view(), *op.fallback));
+  }
   if (job.job.argv.empty())
     return fail(ErrorCode::invalid, "job " + base->name.str() + " has no command to run",
                 fmt::format("zedctl dispatch {} -- COMMAND, or `run` in the cluster file",

@@ -150,7 +150,8 @@ Result<NodeName> target_of(const Asked& asked, const DesiredJob& job, const std:
   if (typed.empty()) return NodeName{};
   ZED_TRY(auto node, find_node(m.desired, m.fleet.view(), typed));
   if (!m.fleet.is_ready(node))
-    return fail(ErrorCode::refused, "node " + node.str() + " is not connected", "zedctl nodes");
+    return fail(ErrorCode::refused, fmt::format("node {} {}", node.str(), m.fleet.absence(node)),
+                "zedctl nodes");
   auto request = place_request(m, job);
   request.only.reset();
   auto result = sched::match(request, *m.fleet.node(node), {});

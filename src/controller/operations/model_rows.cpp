@@ -49,25 +49,6 @@ api::ModelRow model_row(const Machine& m, const DatasetName& dataset, const Data
   return row;
 }
 
-struct Told {
-  AliasChange change;
-  std::string dataset;
-};
-using NewestAliases = std::map<std::pair<std::string, std::string>, Told>;  ///< by model and word
-
-NewestAliases newest_aliases(const Machine& m, const api::ModelsReply& all) {
-  NewestAliases newest;
-  for (const api::ModelRow& row : all.models) {
-    const DatasetId uuid = uuid_of(m, row);
-    for (const NodeName& node : m.fleet.holders(uuid))
-      for (const auto& [word, change] : alias_changes(m.fleet.copy(node, uuid)->properties)) {
-        Told& told = newest[{row.name, word}];
-        if (told.dataset.empty() || told.change < change) told = {change, row.dataset};
-      }
-  }
-  return newest;
-}
-
 /// A copy that was away when a word moved on still lists it.
 void show_newest_aliases(const Machine& m, api::ModelsReply& all) {
   const NewestAliases newest = newest_aliases(m, all);
@@ -83,6 +64,19 @@ void show_newest_aliases(const Machine& m, api::ModelsReply& all) {
 }
 
 }  // namespace
+
+NewestAliases newest_aliases(const Machine& m, const api::ModelsReply& all) {
+  NewestAliases newest;
+  for (const api::ModelRow& row : all.models) {
+    const DatasetId uuid = uuid_of(m, row);
+    for (const NodeName& node : m.fleet.holders(uuid))
+      for (const auto& [word, change] : alias_changes(m.fleet.copy(node, uuid)->properties)) {
+        ToldAlias& told = newest[{row.name, word}];
+        if (told.dataset.empty() || told.change < change) told = {change, row.dataset};
+      }
+  }
+  return newest;
+}
 
 api::ModelsReply models_reply(const Machine& m) {
   api::ModelsReply reply;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "controller/copies.hpp"
 #include "controller/imports.hpp"
 #include "controller/names.hpp"
 #include "controller/operations/models.hpp"
@@ -46,7 +47,8 @@ Result<NodeName> node_for(const Machine& m, const std::string& typed) {
     return fail(ErrorCode::invalid, "the controller's machine runs no agent",
                 "--node NODE says whose disk has the file");
   if (!m.fleet.is_ready(node))
-    return fail(ErrorCode::unavailable, "node " + node.str() + " is not connected", "zedctl nodes");
+    return fail(ErrorCode::unavailable,
+                fmt::format("node {} {}", node.str(), m.fleet.absence(node)), "zedctl nodes");
   return node;
 }
 
@@ -110,8 +112,11 @@ void import_model(const Asked& asked, const NodeName& node, const Import& wanted
         reply.snapshot = "@" + import.snapshot_name;
         DatasetId uuid = DatasetId::parse(import.properties.at(property::uuid)).value();
         const Dataset* copy = machine.fleet.copy(node, uuid);
-        if (copy != nullptr) reply.properties = copy->properties;
-        if (copy != nullptr && copy->newest() != nullptr) reply.size = copy->newest()->referenced;
+        if (copy == nullptr) return api::encode_reply(reply);
+        reply.properties = copy->properties;
+        if (copy->newest() != nullptr) reply.size = copy->newest()->referenced;
+        for (const auto& [target, policy] : policy_targets(machine, node, *copy))
+          reply.goes_to[target.str()] = policy;
         return api::encode_reply(reply);
       });
 }

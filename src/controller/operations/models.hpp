@@ -18,6 +18,15 @@ std::string versioned(const api::ModelRow& row);
 /// The words that stand for a version, from the row's property.
 std::vector<std::string> aliases_of(const api::ModelRow& row);
 DatasetId uuid_of(const Machine& m, const api::ModelRow& row);
+
+/// How a word last moved, and the dataset that told it.
+struct ToldAlias {
+  AliasChange change;
+  std::string dataset;
+};
+using NewestAliases = std::map<std::pair<std::string, std::string>, ToldAlias>;  ///< model, word
+/// Of every word, as all copies of all versions tell.
+NewestAliases newest_aliases(const Machine& m, const api::ModelsReply& all);
 /// The newest change of a word that any copy of a version of that model tells; none: it never
 /// stood.
 std::optional<AliasChange> last_change(const Machine& m, const api::ModelsReply& all,

@@ -27,8 +27,8 @@ Result<FoundCopy> live_files(const Machine& m, const DesiredJob& job) {
       m.fleet.is_ready(job.home) ? m.fleet.copy(job.home, job.dataset_uuid()) : nullptr;
   if (copy == nullptr)
     return fail(ErrorCode::unavailable,
-                "the live files of job " + name + " are on " + job.home.str() +
-                    ", which is not connected",
+                fmt::format("the live files of job {} are on {}, which {}", name, job.home.str(),
+                            m.fleet.absence(job.home)),
                 "zedctl checkpoints " + name + " lists what others have; name it as " + name +
                     "@CHECKPOINT");
   return FoundCopy{job.home, copy->uuid, copy->name, nullptr, &job};

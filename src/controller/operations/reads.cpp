@@ -101,6 +101,7 @@ api::NodesReply nodes_reply(const Machine& m) {
         row.differences.push_back(note.detail);
     for (const auto& [to, link] : m.rates.from(name))
       row.links.push_back({to.str(), link.rate, {link.recent.begin(), link.recent.end()}, link.at});
+    row.listed = m.fleet.is_ready(name);
     reply.nodes.push_back(std::move(row));
   }
   if (!m.desired.applied) return reply;
@@ -110,7 +111,7 @@ api::NodesReply nodes_reply(const Machine& m) {
     row.node.name = declared.name;
     row.node.status = NodeStatus::lost;
     row.node.declared = declared;
-    row.joined = false;
+    row.joined = row.listed = false;
     reply.nodes.push_back(std::move(row));
   }
   return reply;

@@ -36,7 +36,8 @@ Result<DatasetId> dataset_of(const Machine& m, const std::string& typed) {
 
 Status check_target(const Machine& m, const Order& order, const Dataset& from) {
   if (!m.fleet.is_ready(order.target))
-    return fail(ErrorCode::unavailable, "node " + order.target.str() + " is not connected",
+    return fail(ErrorCode::unavailable,
+                fmt::format("node {} {}", order.target.str(), m.fleet.absence(order.target)),
                 "zedctl nodes");
   const Dataset* to = m.fleet.copy(order.target, order.uuid);
   if (to == nullptr) {
@@ -129,7 +130,8 @@ std::optional<Error> hindrance(const Machine& m, const Order& order) {
 /// What an order without a transfer under way waits for; "" for what comes in a moment.
 std::string waited_for(const Machine& m, const Order& order) {
   for (const NodeName* end : {&order.target, &order.source})
-    if (!m.fleet.is_ready(*end)) return end->str() + ", which is not connected";
+    if (!m.fleet.is_ready(*end))
+      return fmt::format("{}, which {}", end->str(), m.fleet.absence(*end));
   for (const NodeName* end : {&order.target, &order.source})
     if (m.steps.transfers_on(*end) >= most_transfers)
       return end->str() + ", which has enough to move already";

@@ -195,8 +195,11 @@ void expire_requests(Machine& m) {
 
 void fail_requests_on(Machine& m, LinkId link) {
   std::vector<RequestId> failed;
-  for (const auto& [request, waiting] : m.waiting)
-    if (waiting.link == link && !waiting.persists) failed.push_back(request);
+  for (const auto& [request, waiting] : m.waiting) {
+    // Its other end may be what went away: nothing brings that need's outcome any more.
+    const bool is_dropped = !waiting.need.empty() && !m.steps.is_live(waiting.need);
+    if ((waiting.link == link || is_dropped) && !waiting.persists) failed.push_back(request);
+  }
   for (RequestId request : failed) {
     std::string what = m.waiting.at(request).what;
     m.waiting.erase(request);

@@ -10,6 +10,7 @@
 #include "controller/names.hpp"
 #include "controller/operations/daily.hpp"
 #include "controller/operations/rows.hpp"
+#include "core/environment.hpp"
 #include "sched/place.hpp"
 #include "spec/quantity.hpp"
 
@@ -116,6 +117,17 @@ bool is_name(std::string_view name) {
          });
 }
 
+Status check_variable(const std::string& name) {
+  if (is_set_by_zed(name))
+    return fail(ErrorCode::invalid,
+                "Zed itself sets " + percent_encode(name.substr(0, 80)) + " for each attempt",
+                "choose another name");
+  if (!name.empty() && name.find('=') == std::string::npos) return {};
+  return fail(ErrorCode::invalid,
+              "\"" + percent_encode(name.substr(0, 80)) + "\" cannot be a variable of a job",
+              "a name of 1 or more characters without '='");
+}
+
 Status check(const api::RunJob& op) {
   if (op.argv.empty() || op.argv.front().empty())
     return fail(ErrorCode::invalid, "there is no command to run", "zedctl run -- python3 train.py");
@@ -132,11 +144,8 @@ Status check(const api::RunJob& op) {
     return fail(ErrorCode::invalid, "retries are from 0 to 1000");
   if (op.priority < -100 || op.priority > 100)
     return fail(ErrorCode::invalid, "a priority is from -100 to 100");
-  for (const auto& [name, value] : op.env)
-    if (name.empty() || name.find('=') != std::string::npos || name.rfind("ZED_", 0) == 0)
-      return fail(ErrorCode::invalid,
-                  "\"" + percent_encode(name) + "\" cannot be a variable of a job",
-                  "names of 1 or more characters without '=', not beginning with ZED_");
+  for (const auto& entry : op.env)
+    ZED_CHECK(check_variable(entry.first));
   return {};
 }
 
@@ -159,7 +168,7 @@ Result<DesiredJob> job_to_run(const Machine& m, const api::RunJob& op, const Job
   job.setup_timeout = op.setup_timeout;
   job.requirement = op.requirement;
   ZED_CHECK(read_inputs(m, op, job));
-  job.prefer = op.prefer;
+  ZED_TRY(job.prefer, with_known_nodes(m.desired, m.fleet.view(), op.prefer));
   job.retries = op.retries;
   job.priority = op.priority;
   job.timeout = op.timeout;
@@ -212,10 +221,12 @@ Result<NodeName> code_node(const Machine& m, const api::RunJob& op) {
     ZED_TRY(node, find_node(m.desired, m.fleet.view(), op.node));
   }
   if (!node.empty() && m.fleet.is_ready(node)) return node;
+  const char* hint = "zedctl nodes; --code-on NODE says whose disk has it";
+  if (node.empty())
+    return fail(ErrorCode::unavailable, "the code lies on a machine without an agent", hint);
   return fail(ErrorCode::unavailable,
-              "the code lies on " + (node.empty() ? "a machine without an agent" : node.str()) +
-                  ", which is not connected",
-              "zedctl nodes; --code-on NODE says whose disk has it");
+              fmt::format("the code lies on {}, which {}", node.str(), m.fleet.absence(node)),
+              hint);
 }
 
 /// The folder as it is now becomes a dataset, and only then there is a job: what is edited after

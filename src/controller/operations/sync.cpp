@@ -120,7 +120,8 @@ void send_to_host(const Asked& asked, const Source& source, const std::string& h
                                     host, source.node.str()),
                         "run zed-agent on " + host + ": then the agents send it to one another");
   if (!m.fleet.is_ready(source.node))
-    return asked.refuse(ErrorCode::unavailable, "node " + source.node.str() + " is not connected",
+    return asked.refuse(ErrorCode::unavailable,
+                        fmt::format("node {} {}", source.node.str(), m.fleet.absence(source.node)),
                         "zedctl nodes");
   SendToHost send{source.dataset,       source.uuid,    source.snapshot,
                   source.snapshot_name, op.destination, op.dataset};
@@ -202,8 +203,10 @@ Result<Sync> sync_of(const Machine& m, const api::SyncToRemote& op, Source sourc
 Error not_ordered(const Machine& m, const Sync& sync) {
   for (const NodeName& node : {sync.source.node, sync.target})
     if (!m.fleet.is_ready(node))
-      return {
-          ErrorCode::unavailable, "node " + node.str() + " is not connected", {}, "zedctl nodes"};
+      return {ErrorCode::unavailable,
+              fmt::format("node {} {}", node.str(), m.fleet.absence(node)),
+              {},
+              "zedctl nodes"};
   auto transfer =
       repl::due_transfer(m.fleet.view(), sync.source.uuid, sync.source.node, sync.target, "sync");
   if (!transfer)

@@ -55,7 +55,6 @@ void explain_place(const Machine& m, const DesiredJob& job, api::WhyReply& reply
   auto result = sched::place(m.fleet.view(), request);
   if (auto* rejection = std::get_if<Rejection>(&result)) {
     reply.rejection = *rejection;
-    reply.reasons.push_back(sched::show(*rejection));
     explain_moves(m, request, reply);
   } else {
     reply.placement = std::get<Placement>(result);
