@@ -115,7 +115,8 @@ std::string render(const api::PlanReply& reply, const View& view) {
   if (!reply.plan) return text;
   const Plan& plan = *reply.plan;
   text += lines_of(plan.changes, view) + step_lines(plan, view);
-  if (!changes_anything(plan.changes) && plan.steps.empty()) return text + "nothing to do: the fleet is as declared\n";
+  if (!changes_anything(plan.changes) && plan.steps.empty())
+    return text + "nothing to do: the fleet is as declared\n";
   return text + "plan against revision " + std::to_string(plan.base_revision) + ": " +
          summary_of(plan.changes, plan.steps.size()) + "\n";
 }
