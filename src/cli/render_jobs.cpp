@@ -216,10 +216,11 @@ std::string render(const api::CheckpointsReply& reply, const View& view) {
 }
 
 std::string render(const api::WhyReply& reply, const View& view) {
-  std::string text = sentence_of(reply.job) + "\n";
+  std::string text = sentence_of(reply.job) + "\n";  // its reason included
   for (const std::string& reason : reply.reasons)
-    text += "- " + printable(reason) + "\n";
-  if (reply.placement) text += place_of(reply.placement) + "\n";
+    if (reason != reply.job.reason) text += "- " + printable(reason) + "\n";
+  if (reply.placement && reply.placement->why != reply.job.reason)
+    text += place_of(reply.placement) + "\n";
   if (reply.rejection) text += rejection_text(*reply.rejection, view);
   if (reply.job.state == JobState::failed && !reply.job.declared_only)
     text += "  next: zedctl logs " + printable(reply.job.name) + " shows what it wrote, zedctl " +

@@ -227,11 +227,18 @@ TEST(Render, Why) {
   reply.job.state = JobState::pending;
   reply.job.node.clear();
   reply.job.reason = "no node can hold it";
-  reply.reasons = {"its model llama70b requires vram:48", "no node has that much"};
+  reply.reasons = {reply.job.reason, "its model llama70b requires vram:48"};
   reply.rejection = nobody();
   expect_all_forms("why_impossible", reply);
   reply.rejection->nodes[1].shortfalls[0].for_now = true;
   expect_golden("why_waits", render(reply, plain()));
+  api::WhyReply running;
+  running.job = finetune();
+  running.job.reason = "prefer gpu A100";
+  running.reasons = {"prefer gpu A100"};
+  running.placement = Placement{*NodeName::parse("server"), {"GPU-1"}, 0, "prefer gpu A100"};
+  const std::string told = render(running, plain());
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "each reason once: " << told;
 }
 
 TEST(Render, DispatchForkAndOrders) {
