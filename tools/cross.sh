@@ -79,7 +79,8 @@ arm64() {
   step "building for arm64 Linux"
   ninja --quiet -C "$build" "${tests[@]}" zedctl zed-agent zed-supervise zed-controller
   step "the pure rooms' tests, by qemu-user"
-  ctest --test-dir "$build" --output-on-failure -R "^unit\.($(IFS='|'; echo "${pure[*]}"))\$"
+  # beam's nodes have sockets and deadlines, for which emulated handshakes are too slow.
+  GTEST_FILTER='-Node.*:NodeTls.*' ctest --test-dir "$build" --output-on-failure -R "^unit\.($(IFS='|'; echo "${pure[*]}"))\$"
 }
 
 # ---- macOS and FreeBSD ---------------------------------------------------------------------------

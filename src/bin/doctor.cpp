@@ -125,9 +125,11 @@ Finding look_at_state_folder(const fs::path& state) {
 std::optional<Finding> look_at_set_aside(const fs::path& pool) {
   const fs::path folder = pool / store::layout::lost;
   std::error_code error;
-  const auto count = std::distance(fs::directory_iterator(folder, error), fs::directory_iterator());
-  if (error || count == 0) return std::nullopt;
-  return judge_set_aside(folder.string(), static_cast<std::size_t>(count));
+  std::size_t count = 0;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    ++count;
+  return count == 0 ? std::nullopt : std::optional(judge_set_aside(folder.string(), count));
 }
 
 }  // namespace
@@ -241,7 +243,7 @@ Finding judge_state_folder(const std::string& folder, bool may_write, std::optio
 
 Finding judge_set_aside(const std::string& folder, std::size_t count) {
   return {Level::warn, "store",
-          folder + " holds " + plural(count, "folder") + " that the catalog does not name",
+          folder + " holds " + plural(count, "folder") + " that a start of the store set aside",
           "copy from there what you miss, then remove it"};
 }
 

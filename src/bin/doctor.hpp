@@ -51,7 +51,7 @@ std::vector<Finding> judge_gpus(const std::vector<Gpu>& gpus,
                                 const std::vector<gpu::Problem>& problems);
 /// The folder of everything that the agent keeps.
 Finding judge_state_folder(const std::string& folder, bool may_write, std::optional<Bytes> free);
-/// What starts of the dir store set aside there, because its catalog does not name it.
+/// What starts of the dir store set aside there (store/dir/sweep.hpp).
 Finding judge_set_aside(const std::string& folder, std::size_t count);
 
 }  // namespace zed::bin

@@ -88,7 +88,7 @@ TEST(Doctor, ClocksCgroupsAndFolders) {
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", true, mebibytes(9)).level, Level::warn);
   EXPECT_EQ(judge_state_folder("/var/lib/zed/agent", false, gibibytes(9)).level, Level::fail);
   EXPECT_EQ(judge_set_aside("/pool/lost", 2).what,
-            "/pool/lost holds 2 folders that the catalog does not name");
+            "/pool/lost holds 2 folders that a start of the store set aside");
 }
 
 }  // namespace

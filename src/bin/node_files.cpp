@@ -14,13 +14,22 @@ struct CopyRecord {
   }
 };
 
-/// A copy is expendable: one that is damaged is set aside, and the controller sends it anew. Only a
-/// takeover would need it, and reads it by itself.
+/// A name for what is damaged that nothing has yet.
+std::filesystem::path free_name(const std::filesystem::path& path) {
+  std::filesystem::path name = path.string() + ".damaged";
+  std::error_code error;
+  for (int n = 2; n < 100 && std::filesystem::exists(name, error); ++n)
+    name = path.string() + ".damaged-" + std::to_string(n);
+  return name;
+}
+
+/// While there is a controller a copy is expendable: one that is damaged is set aside, and the
+/// controller sends it anew. Without one, a takeover names it.
 Result<std::optional<journal::Journal>> open_copy(const std::filesystem::path& path) {
   auto opened = journal::Journal::open(path);
   if (opened) return std::optional(std::move(opened->journal));
   if (opened.error().code != ErrorCode::corrupt) return fail(std::move(opened).error());
-  const std::filesystem::path aside = path.string() + ".damaged";
+  const std::filesystem::path aside = free_name(path);
   log_warning("the journal's copy " + path.string() + " is damaged (" + opened.error().message +
               "); it is set aside as " + aside.string() + ", and the controller sends a new one");
   std::error_code error;

@@ -245,9 +245,12 @@ namespace {
 /// How many more happened than are shown; "" if none.
 std::string earlier_events(const api::EventsReply& reply, const api::ListEvents& question) {
   if (reply.events.empty() || reply.events.front().number <= question.after + 1) return "";
+  constexpr std::int64_t most = 1000;
   const std::uint64_t count = reply.events.front().number - question.after - 1;
-  return fmt::format("({} before these; --limit {} shows more)\n", plural(count, "event"),
-                     std::min<std::uint64_t>(1000, count + reply.events.size()));
+  const std::string before = "(" + plural(count, "event") + " before these";
+  if (question.limit >= most) return before + ")\n";
+  return fmt::format("{}; --limit {} shows more)\n", before,
+                     std::min<std::uint64_t>(most, count + reply.events.size()));
 }
 
 }  // namespace

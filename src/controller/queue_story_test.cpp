@@ -289,6 +289,25 @@ TEST(Queue, AJobThatIsAskedToStayOnADrainingNodeSaysSo) {
   EXPECT_THAT(why(world, "train"), HasSubstr("zedctl resume train --on NODE"));
 }
 
+TEST(Queue, AnEndThatIsBeingKeptIsNotStopped) {
+  World world("a: A100/80; b: A100/80");
+  ASSERT_TRUE(world.apply(cluster_of({{"train", "requires gpus: 1"}})));
+  world.dispatch("train").value();
+  world.pass(seconds(2));
+  testing::FakeAgent& home = world.agent(world.job("train").home.str());
+  home.attempts.front().phase = AttemptPhase::closing;  // its pool is full, say
+  world.say(home, AttemptReport{home.attempts.front()});
+  api::SetNodeDuty drain;
+  drain.node = home.name.str();
+  drain.duty = api::NodeDuty::drain;
+  world.must(drain);
+  world.pass(minutes(1));
+  EXPECT_FALSE(world.was_told(home.name.str(), "stop-attempt"));
+  world.exits("train", Kind::success);
+  world.pass(seconds(1));
+  EXPECT_EQ(world.show("train"), "succeeded");
+}
+
 TEST(Queue, WhileItsNodeIsSilentAJobIsNotSaidToRunWell) {
   World world("a: A100/80; b: A100/80");
   ASSERT_TRUE(world.apply(cluster_of({{"train", "requires gpus: 1"}})));

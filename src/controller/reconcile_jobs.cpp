@@ -110,6 +110,7 @@ void stop_stale_attempts(Machine& m, DesiredJob& job) {
     for (const Attempt& attempt : live) {
       if (job.placed && job.placed->generation == attempt.generation) continue;
       if (adopt(m, job, node, attempt)) continue;
+      if (attempt.phase == AttemptPhase::closing) continue;  // nothing of it runs any more
       order_stop(m, job, node, attempt.generation, StopMode::halt,
                  job.is_over() ? "the job has ended"
                                : "a newer attempt or timeline took its place");
@@ -143,12 +144,14 @@ std::optional<std::string> reason_to_leave(const Machine& m, const DesiredJob& j
 }
 
 void keep_running(Machine& m, DesiredJob& job) {
+  const Attempt* attempt = visible_attempt(m, job);
+  // Nothing of it runs any more, and a stop would take from a success the time to be kept.
+  if (attempt != nullptr && attempt->phase == AttemptPhase::closing) return;
   if (!job.placed->evicted_for.is_nil()) {  // started or not, it makes room
     order_stop(m, job, job.placed->node, job.placed->generation, StopMode::stop,
                job.placed->evicted);
     return;
   }
-  const Attempt* attempt = visible_attempt(m, job);
   if (attempt == nullptr) {
     start_placed(m, job);
     return;

@@ -27,7 +27,8 @@ PropertyChanges missed_aliases(const NewestAliases& newest, const api::ModelRow&
                                Properties copy) {
   PropertyChanges all;
   for (const auto& [key, told] : newest) {
-    if (key.first != row.name) continue;
+    // Nobody knows when a word without a date came or went.
+    if (key.first != row.name || told.change.at.ms <= 0) continue;
     const auto own = alias_changes(copy);
     const auto known = own.find(key.second);
     const bool stands = told.change.stands && told.dataset == row.dataset;

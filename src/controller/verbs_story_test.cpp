@@ -282,6 +282,7 @@ TEST(Array, AMisspeltParameterIsNotRunWithEqualValues) {
   EXPECT_EQ(refused.error().message,
             "nothing in job train uses {rl}, and {lr} would stay as it is");
   EXPECT_TRUE(check_parameters(job, {{"lr", {"1", "2"}}, {"seed", {"1"}}})) << "ZED_PARAM_SEED";
+  EXPECT_TRUE(check_parameters(job, {{"seed", {"1", "2"}}})) << "{lr} may be the program's own";
   job.argv = {"train"};
   EXPECT_TRUE(check_parameters(job, misspelt)) << "ZED_PARAM_RL";
 }

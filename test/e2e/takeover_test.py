@@ -69,10 +69,22 @@ class ALostJournal(TakeoverCase):
         log = self.fleet.dir / "log" / "controller.log"
         wait_for("the controller to refuse", lambda: "zed-controller takeover" in log.read_text())
         self.assertEqual(copy.read_bytes(), before)
+        self.start_again()
+        self.assertEqual(copy.read_bytes(), before)
         self.take_over(self.node)
         wait_for("the new term", lambda: self.fleet.zedctl("status").returncode == 0)
         self.assertEqual((self.fleet.state(), self.fleet.job()["attempt"]), ("succeeded", self.attempt))
         return log.read_text()
+
+    def start_again(self):
+        """As a service manager does: it refuses again, though the disk may have grown meanwhile."""
+        state = self.fleet.dir / "controller"
+        again = subprocess.run(
+            [BINARIES / "zed-controller", "run", "--state", state, "--cookie-file", self.fleet.dir / "cookie"],
+            stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+        self.assertNotEqual(again.returncode, 0)
+        self.assertRegex(again.stderr, "journal is gone|has lost its end")
 
     def test_one_that_is_gone(self):
         self.assertIn("this controller's journal is gone", self.lose(lambda path: path.unlink()))

@@ -104,6 +104,18 @@ Result<std::vector<ArrayElement>> elements_of(const std::vector<api::ArrayAxis>&
   return elements;
 }
 
+namespace {
+
+/// Whether one was likely meant as the other: near, or the same letters.
+bool is_misspelling(std::string typed, std::string known) {
+  if (nearest_word(typed, {known})) return true;
+  std::sort(typed.begin(), typed.end());
+  std::sort(known.begin(), known.end());
+  return typed == known;
+}
+
+}  // namespace
+
 Status check_parameters(const Job& base, const std::vector<api::ArrayAxis>& axes) {
   std::set<std::string> holes;
   for (const std::string& word : base.argv)
@@ -112,15 +124,17 @@ Status check_parameters(const Job& base, const std::vector<api::ArrayAxis>& axes
     find_holes(entry.second, holes);
   std::vector<std::string> unused;
   for (const api::ArrayAxis& axis : axes)
-    if (holes.erase(axis.name) == 0) unused.push_back("{" + axis.name + "}");
-  if (unused.empty() || holes.empty()) return {};
-  return fail(ErrorCode::invalid,
-              fmt::format("nothing in job {} uses {}, and {{{}}} would stay as it is",
-                          base.name.str(), join(unused, ", "), *holes.begin()),
-              "--array " + *holes.begin() +
-                  "=A,B; a program that reads the environment has "
-                  "ZED_PARAM_" +
-                  upper(axes.front().name));
+    if (holes.erase(axis.name) == 0) unused.push_back(axis.name);
+  // Braces may be the program's own, and a parameter may be read from the environment alone.
+  for (const std::string& name : unused)
+    for (const std::string& hole : holes)
+      if (is_misspelling(name, hole))
+        return fail(ErrorCode::invalid,
+                    fmt::format("nothing in job {} uses {{{}}}, and {{{}}} would stay as it is",
+                                base.name.str(), name, hole),
+                    "--array " + hole +
+                        "=A,B; a program that reads the environment has ZED_PARAM_" + upper(hole));
+  return {};
 }
 
 JobId element_id(const JobId& first, std::size_t position) {

@@ -38,8 +38,10 @@ std::optional<std::string> silence(const Machine& m, const DesiredJob& job) {
   std::string text =
       fmt::format("{} has been silent for {}; at {} it counts as lost", node->name.str(),
                   show(Millis{node->silent.value / 1000 * 1000}), show(m.lost_after));
-  if (const Snapshot* newest = newest_elsewhere(m, job, node->name))
-    text += ", and the job goes on from @" + newest->name + " elsewhere";
+  const Snapshot* newest = newest_elsewhere(m, job, node->name);
+  if (newest == nullptr) return text;
+  text += job.job.exclusive ? ", and once its lease is over" : ", and where there is room";
+  return text + " the job goes on from @" + newest->name;
   return text;
 }
 

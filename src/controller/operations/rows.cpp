@@ -85,7 +85,7 @@ api::JobRow row_of(const Machine& m, const DesiredJob& job) {
   row.generation = job.last_generation.is_none() ? "" : job.last_generation.brief();
   row.timeline = job.timeline.is_none() ? "" : job.timeline.brief();
   row.submitted = job.submitted;
-  if (job.placed || job.outcome) row.started = job.placed_at;
+  if (job.placed || job.outcome) row.started = job.placed ? job.placed->at : job.placed_at;
   if (job.outcome) row.ended = job.outcome->at;
   row.safe = is_safe(m, job);
   row.priority = job.job.priority;

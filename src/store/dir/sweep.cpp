@@ -170,10 +170,17 @@ private:
   /// The catalog forgets what is not there (FileSpace::missing).
   void check_indexes() const {
     for (const auto& [name, record] : catalog_.datasets())
-      for (const SnapshotRef& snapshot : record->snapshots)
-        if (disk::status_at(root_, snapshot->files) && !has_index(snapshot->files))
-          set_aside(snapshot->files, "(" + name.str() + "@" + snapshot->snapshot.name +
-                                         ") has a damaged index and is no copy any more");
+      for (const SnapshotRef& snapshot : record->snapshots) {
+        if (!disk::status_at(root_, snapshot->files) || has_index(snapshot->files)) continue;
+        const std::string what =
+            "(" + name.str() + "@" + snapshot->snapshot.name + ") has a damaged index";
+        // A job may be reading its files, or they are what the dataset's live files are.
+        if (!snapshot->holds.empty() ||
+            (record->live.empty() && catalog_.content_of(*record) == snapshot))
+          log_warning("store: " + snapshot->files + " " + what + "; it is in use and stays");
+        else
+          set_aside(snapshot->files, what + " and is no copy any more");
+      }
   }
 
   /// Only what is sure to be none counts as none: a disk that cannot be read now may be later.
