@@ -174,6 +174,10 @@ TEST(ZfsErrors, EachTrueComplaintHasItsCode) {
       {"cannot receive incremental stream: destination 'b/nothere' does not exist\n", not_found},
       {"cannot open 'nopool': no such pool\n", not_found},
       {"cannot destroy snapshot a/d@one: dataset is busy\n", busy},
+      {"cannot destroy snapshot a/d@one: it's being held. Run 'zfs holds -r a/d@one' to see "
+       "holders.\n",
+       busy},
+      {"cannot receive: stream is not compatible with the data in the pool.\n", unsupported},
       {"cannot destroy 'a/d': filesystem has children\nuse '-r' to destroy the following "
        "datasets:\na/d@one\n",
        busy},
