@@ -226,6 +226,20 @@ TEST(Models, AWordStandsForOneVersionWhicheverMachineWasAway) {
   EXPECT_THAT(version_of("llama@production"), HasSubstr("there is"));
 }
 
+TEST(Models, WhatNobodyKnowsTheDateOfIsNotSpread) {
+  World world = lab();
+  world.must(add("llama", "1"));
+  world.must(add("llama", "2"));
+  auto& datasets = world.agent("server").datasets;
+  for (const char* version : {"models/llama", "models/llama.v2"})  // of a version before
+    datasets.at(testing::dataset(version)).properties["aliases"] = "production";
+  world.goes_silent("server");
+  world.returns("server");
+  world.pass(seconds(5));
+  EXPECT_EQ(model_of(world, "llama").property("aliases"), "production");
+  EXPECT_EQ(model_of(world, "llama.v2").property("aliases"), "production");
+}
+
 TEST(Models, RemovingAsksWhatDependsOnIt) {
   World world = lab();
   world.must(add("llama", "1"));

@@ -140,6 +140,21 @@ TEST_F(SweepTest, WhatWasDestroyedLeavesNothing) {
   EXPECT_EQ(contents(), (std::multiset<std::string>{"a2", "b1", "b2", "b2"}));
 }
 
+TEST_F(SweepTest, ASnapshotThatAJobReadsStaysWhateverItsIndex) {
+  write_history(2);
+  {
+    auto store = folder_.open();
+    ASSERT_TRUE(store->hold(*SnapshotName::of(ds("a"), "s1"), "job"));
+  }
+  for (const auto& entry : fs::directory_iterator(root() / "snapshots"))
+    if (entry.path().filename().string().ends_with("-s1")) fs::remove(entry.path() / "index");
+  auto store = folder_.open();
+  ASSERT_TRUE(store->changes_since(""));
+  EXPECT_EQ(store->inspect(ds("a"))->snapshots.size(), 2U);
+  EXPECT_EQ(store->inspect(ds("b"))->snapshots.size(), 1U) << "nobody reads that one";
+  EXPECT_EQ(lost(), 1U);
+}
+
 TEST_F(SweepTest, ASnapshotWithoutAnIndexIsNoCopyButItsFilesAreKept) {
   write_history(3);
   const auto before = contents();
