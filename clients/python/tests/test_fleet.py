@@ -133,9 +133,15 @@ class FleetTest(unittest.TestCase):
             file.write(os.path.join(self.root, "state") + "\n")
         self.assertEqual(fleet.find_controller({"XDG_RUNTIME_DIR": self.root}), "/dev-fleet")
         os.chmod(runtime, 0o777)
-        if not os.path.exists("/run/zed/controller.sock"):
-            with self.assertRaises(FileNotFoundError):
-                fleet.find_controller({"XDG_RUNTIME_DIR": self.root})
+        home = {"XDG_RUNTIME_DIR": self.root, "XDG_STATE_HOME": os.path.join(self.root, "state")}
+        if any(os.path.exists(path) for path in fleet._SYSTEM_SOCKETS):
+            return
+        with self.assertRaises(FileNotFoundError):
+            fleet.find_controller(home)
+        usual = os.path.join(self.root, "state", "zed", "controller", "controller.sock")
+        os.makedirs(os.path.dirname(usual))
+        with open(usual, "w", encoding="utf-8"):
+            self.assertEqual(fleet.find_controller(home), usual)
 
 
 if __name__ == "__main__":

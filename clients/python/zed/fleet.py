@@ -32,7 +32,7 @@ __all__ = ["Client", "FleetError", "Rows", "Row"]
 DEFAULT_TIMEOUT = 30.0
 #: Of operations that pack code or move data.
 _LONG_TIMEOUT = 600.0
-_SYSTEM_SOCKET = "/run/zed/controller.sock"
+_SYSTEM_SOCKETS = ("/run/zed/controller.sock", "/var/lib/zed/controller/controller.sock")
 _LARGEST_REPLY = 64 << 20
 _OVER = frozenset({"succeeded", "failed", "cancelled", "stopped"})
 
@@ -111,7 +111,8 @@ class Client:
 
     def __init__(self, socket_path: Optional[str] = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         """`socket_path`: else $ZED_CONTROLLER, the development fleet that was started last, or
-        /run/zed/controller.sock. Nothing is connected before the first call."""
+        a controller of this machine at its usual place. Fleets of `zedctl login` are not: it has no
+        certificate. Nothing is connected before the first call."""
         self.socket_path = socket_path or find_controller()
         self.timeout = timeout
 
@@ -278,8 +279,10 @@ def find_controller(environ: Mapping[str, str] = os.environ) -> str:
     development = _development_socket(environ)
     if development:
         return development
-    if os.path.exists(_SYSTEM_SOCKET):
-        return _SYSTEM_SOCKET
+    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME", "/"), ".local/state")
+    for path in (*_SYSTEM_SOCKETS, os.path.join(state, "zed/controller/controller.sock")):
+        if os.path.exists(path):
+            return path
     raise FileNotFoundError(
         "no controller is known on this machine: zedctl dev up starts a development fleet,"
         " ZED_CONTROLLER or Client(path) names another"
