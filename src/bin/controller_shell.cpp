@@ -32,6 +32,29 @@ Result<ControllerId> load_identity(const std::filesystem::path& path) {
   return made.id;
 }
 
+/// Written when the second node had more of the journal than this disk. What was recorded meanwhile
+/// would hide that from the next start, which a service manager begins by itself.
+struct LossRecord {
+  std::string why;
+  template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
+    visit("why", self.why);
+  }
+};
+
+std::filesystem::path loss_mark(const std::filesystem::path& state) {
+  return state / "journal-lost";
+}
+
+Status check_no_loss(const std::filesystem::path& state) {
+  auto loss = net::read_record<LossRecord>(loss_mark(state));
+  if (!loss && loss.error().code == ErrorCode::not_found) return {};
+  return fail(
+      ErrorCode::corrupt, loss ? loss->why : loss.error().describe(),
+      "take over there; or, to go on with what this disk still has and overwrite that copy, "
+      "remove " +
+          loss_mark(state).string());
+}
+
 /// A controller that has an identity had a journal before it: without it, it would begin as if it
 /// knew nobody, and its empty journal would replace the copy on the second node.
 Result<journal::Journal::Opened> open_journal(const std::filesystem::path& path,
@@ -80,6 +103,7 @@ struct ControllerShell::Performer {
     shell.watchers_->publish(e.event);
   }
   void operator()(const controller::StepDown& e) const {
+    if (e.has_lost_journal) shell.mark_loss(e.error);
     // Its last words to the agents are on their way; they get a moment to leave.
     shell.end_timer_.start(last_words, [self = &shell, error = e.error] { self->on_end_(error); });
   }
@@ -96,6 +120,7 @@ ControllerShell::~ControllerShell() = default;
 Result<std::unique_ptr<ControllerShell>> ControllerShell::start(net::Loop& loop,
                                                                 ControllerConfig config,
                                                                 std::function<void(Error)> on_end) {
+  if (!config.takeover) ZED_CHECK(check_no_loss(config.state));
   const auto identity = config.state / "controller.json";
   ZED_TRY(auto opened, open_journal(config.state / "journal", identity));
   ZED_TRY(ControllerId id, load_identity(identity));
@@ -113,6 +138,11 @@ Result<std::unique_ptr<ControllerShell>> ControllerShell::start(net::Loop& loop,
   else
     shell->begin(std::move(started));
   return shell;
+}
+
+void ControllerShell::mark_loss(const Error& why) const {
+  const auto marked = net::write_record(loss_mark(config_.state), LossRecord{why.describe()});
+  if (!marked) log_warning("the loss cannot be marked: " + marked.error().describe());
 }
 
 void ControllerShell::begin(controller::Started started) {

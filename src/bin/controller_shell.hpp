@@ -78,6 +78,8 @@ private:
   /// Forgets the connection of a peer; none if it has no link.
   std::optional<controller::LinkId> unlink(const std::string& peer);
   void begin(controller::Started started);
+  /// No later start goes on from this disk, until a person says so.
+  void mark_loss(const Error& why) const;
   void ask_agents(controller::Started started);
   void answered(controller::Started started);
 

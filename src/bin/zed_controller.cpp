@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "bin/controller_shell.hpp"
 #include "bin/daemon_options.hpp"
 #include "bin/identity_files.hpp"
@@ -156,22 +155,6 @@ Status fetch_copy(const RunOptions& options) {
   return proc::write_file_durably(journal, *text);
 }
 
-/// Written when the second node had more of the journal than this disk. What is recorded meanwhile
-/// would hide that from the next start, which a service manager begins by itself.
-std::filesystem::path loss_mark(const RunOptions& options) {
-  return std::filesystem::path(options.state) / "journal-lost";
-}
-
-Status check_no_loss(const RunOptions& options) {
-  auto why = proc::read_file(loss_mark(options), kibibytes(64));
-  if (!why) return {};
-  return fail(
-      ErrorCode::corrupt, std::string(trim(*why)),
-      "take over there; or, to go on with what this disk still has and overwrite that copy, "
-      "remove " +
-          loss_mark(options).string());
-}
-
 /// A takeover's certificates, and what its machine is called.
 Status become_controller(RunOptions& options) {
   ZED_TRY(
@@ -195,7 +178,6 @@ Status run(RunOptions options, bool takes_over) {
   make_room_for_agents();
   ZED_CHECK(bin::make_private_folder(options.state));
   ZED_TRY(auto pid_file, bin::PidFile::take(options.state));
-  if (!takes_over) ZED_CHECK(check_no_loss(options));
   if (takes_over) ZED_CHECK(become_controller(options));
   ZED_TRY(auto config, config_of(options));
   if (takes_over) {
@@ -213,8 +195,6 @@ Status run(RunOptions options, bool takes_over) {
           net::Signals::watch(loop, {SIGTERM, SIGINT}, [&loop](int) { loop.stop(); }));
   log_info("controller ready, clients at " + socket);
   loop.run();
-  if (!ended && ended.error().code == ErrorCode::corrupt)
-    ZED_CHECK(proc::write_file_durably(loss_mark(options), ended.error().describe()));
   if (!ended) return ended;
   log_info("controller stops; jobs go on");
   return {};

@@ -60,7 +60,8 @@ bool is_wiser(Machine& m, const Hello& hello) {
                                 "this controller, the journal here had only {}",
                                 hello.name.str(), hello.journal_copy_seq, m.journal.read_seq()),
                     {},
-                    "on " + hello.name.str() + ", zed-controller takeover goes on from its copy"});
+                    "on " + hello.name.str() + ", zed-controller takeover goes on from its copy"},
+              true);
   return true;
 }
 
@@ -72,9 +73,9 @@ void look_at_seen(Machine& m, const Observed& seen) {
     if (m.desired.find(id) != nullptr)
       m.look_at(id);
     else
-      m.inputs_due = true;
+      m.inputs_due = m.models_due = true;
   }
-  if (!seen.datasets.empty()) m.policies_due = m.models_due = true;
+  if (!seen.datasets.empty()) m.policies_due = true;
   if (seen.capacity) m.place_due = true;
 }
 

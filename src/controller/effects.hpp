@@ -101,6 +101,8 @@ struct Publish {
 struct StepDown {
   ControllerTerm higher;
   Error error;
+  /// The second node has more of the journal than this disk: no later start may go on from here.
+  bool has_lost_journal = false;
 };
 
 using Effect =

@@ -104,14 +104,14 @@ Expect Machine::expect(std::optional<DatasetId> uuid, std::optional<Timeline> ti
   return {term, uuid, timeline, std::nullopt};
 }
 
-void Machine::step_down(const ControllerTerm& higher, Error error) {
+void Machine::step_down(const ControllerTerm& higher, Error error, bool has_lost_journal) {
   if (over) return;
   over = true;
   for (const auto& entry : waiting)
     answer(entry.first, fail(ErrorCode::unavailable, "this controller ends: " + error.message,
                              "ask the controller that follows it"));
   waiting.clear();
-  out.push_back(StepDown{higher, std::move(error)});
+  out.push_back(StepDown{higher, std::move(error), has_lost_journal});
 }
 
 bool Machine::is_copy_awaited() const {

@@ -173,7 +173,7 @@ struct Machine {
   void say(const NodeName& node, ControllerMessage message);
   void answer(RequestId request, Result<Value> result);
   Expect expect(std::optional<DatasetId> uuid = {}, std::optional<Timeline> timeline = {}) const;
-  void step_down(const ControllerTerm& higher, Error error);
+  void step_down(const ControllerTerm& higher, Error error, bool has_lost_journal = false);
   /// Whether it is too early to decide anything: the second node, whose copy may have records that
   /// this machine's disk has lost, has not said hello yet. Over a few seconds after the start.
   bool is_copy_awaited() const;

@@ -149,9 +149,7 @@ Result<NodeName> target_of(const Asked& asked, const DesiredJob& job, const std:
   Machine& m = asked.m;
   if (typed.empty()) return NodeName{};
   ZED_TRY(auto node, find_node(m.desired, m.fleet.view(), typed));
-  if (!m.fleet.is_ready(node))
-    return fail(ErrorCode::refused, fmt::format("node {} {}", node.str(), m.fleet.absence(node)),
-                "zedctl nodes");
+  ZED_CHECK(check_ready(m, node, ErrorCode::refused));
   auto request = place_request(m, job);
   request.only.reset();
   auto result = sched::match(request, *m.fleet.node(node), {});

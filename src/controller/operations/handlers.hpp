@@ -90,6 +90,8 @@ void handle(const Asked& asked, const api::ListTokens& op);
 api::NodesReply nodes_reply(const Machine& m);
 /// The job that was typed, or nullptr: the request was refused then.
 DesiredJob* job_or_refuse(const Asked& asked, const std::string& typed);
+/// Nothing for a node that is ready; else why it is not, as `code`.
+Status check_ready(const Machine& m, const NodeName& node, ErrorCode code = ErrorCode::unavailable);
 /// Why no node could ever hold the job; nothing if one could, now or later.
 std::optional<Rejection> impossible(const Machine& m, const DesiredJob& job);
 

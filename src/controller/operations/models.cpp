@@ -46,9 +46,7 @@ Result<NodeName> node_for(const Machine& m, const std::string& typed) {
   if (node.empty())
     return fail(ErrorCode::invalid, "the controller's machine runs no agent",
                 "--node NODE says whose disk has the file");
-  if (!m.fleet.is_ready(node))
-    return fail(ErrorCode::unavailable,
-                fmt::format("node {} {}", node.str(), m.fleet.absence(node)), "zedctl nodes");
+  ZED_CHECK(check_ready(m, node));
   return node;
 }
 

@@ -35,10 +35,7 @@ Result<DatasetId> dataset_of(const Machine& m, const std::string& typed) {
 }
 
 Status check_target(const Machine& m, const Order& order, const Dataset& from) {
-  if (!m.fleet.is_ready(order.target))
-    return fail(ErrorCode::unavailable,
-                fmt::format("node {} {}", order.target.str(), m.fleet.absence(order.target)),
-                "zedctl nodes");
+  ZED_CHECK(check_ready(m, order.target));
   const Dataset* to = m.fleet.copy(order.target, order.uuid);
   if (to == nullptr) {
     if (m.fleet.uuid_of(from.name) == order.uuid) return {};

@@ -104,6 +104,11 @@ DesiredJob* job_or_refuse(const Asked& asked, const std::string& typed) {
   return nullptr;
 }
 
+Status check_ready(const Machine& m, const NodeName& node, ErrorCode code) {
+  if (m.fleet.is_ready(node)) return {};
+  return fail(code, fmt::format("node {} {}", node.str(), m.fleet.absence(node)), "zedctl nodes");
+}
+
 void on_requested(Machine& m, RequestId request, const api::Request& operation,
                   const api::Caller& caller) {
   Asked asked{m, request, caller};

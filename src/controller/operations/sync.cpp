@@ -119,10 +119,7 @@ void send_to_host(const Asked& asked, const Source& source, const std::string& h
                                     "a machine without an agent",
                                     host, source.node.str()),
                         "run zed-agent on " + host + ": then the agents send it to one another");
-  if (!m.fleet.is_ready(source.node))
-    return asked.refuse(ErrorCode::unavailable,
-                        fmt::format("node {} {}", source.node.str(), m.fleet.absence(source.node)),
-                        "zedctl nodes");
+  if (auto ready = check_ready(m, source.node); !ready) return asked.refuse(ready.error());
   SendToHost send{source.dataset,       source.uuid,    source.snapshot,
                   source.snapshot_name, op.destination, op.dataset};
   PlanStep step;
@@ -202,11 +199,7 @@ Result<Sync> sync_of(const Machine& m, const api::SyncToRemote& op, Source sourc
 /// Why nothing was ordered although the snapshot is missing.
 Error not_ordered(const Machine& m, const Sync& sync) {
   for (const NodeName& node : {sync.source.node, sync.target})
-    if (!m.fleet.is_ready(node))
-      return {ErrorCode::unavailable,
-              fmt::format("node {} {}", node.str(), m.fleet.absence(node)),
-              {},
-              "zedctl nodes"};
+    if (auto ready = check_ready(m, node); !ready) return ready.error();
   auto transfer =
       repl::due_transfer(m.fleet.view(), sync.source.uuid, sync.source.node, sync.target, "sync");
   if (!transfer)
